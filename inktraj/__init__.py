@@ -1,0 +1,69 @@
+"""inktraj gives the pen movement back to a photo of a handwritten page, and measures how well anyone does.
+
+>>> import inktraj
+>>> page = inktraj.Page.open("page.jpg")           # doctest: +SKIP
+>>> words = inktraj.segment(page).words            # doctest: +SKIP
+>>> ink = inktraj.recover(words[0])                # doctest: +SKIP
+
+Names below are loaded at first use, so that ``import inktraj`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from inktraj.errors import DataError, InktrajError, MissingDependency, ParseError, RunError
+    from inktraj.ink import Frame, Ink
+    from inktraj.page import Line, Page, WordCrop
+    from inktraj.pseudolabel import build_pseudolabels
+    from inktraj.recovery import recover
+    from inktraj.rendering import render
+    from inktraj.segmentation import segment
+
+_HOMES = {
+    "Frame": "ink",
+    "Ink": "ink",
+    "Page": "page",
+    "Line": "page",
+    "WordCrop": "page",
+    "DataError": "errors",
+    "InktrajError": "errors",
+    "MissingDependency": "errors",
+    "ParseError": "errors",
+    "RunError": "errors",
+    "build_pseudolabels": "pseudolabel",
+    "recover": "recovery",
+    "render": "rendering",
+    "segment": "segmentation",
+}
+
+__all__ = [
+    "DataError",
+    "Frame",
+    "Ink",
+    "InktrajError",
+    "Line",
+    "MissingDependency",
+    "Page",
+    "ParseError",
+    "RunError",
+    "WordCrop",
+    "build_pseudolabels",
+    "recover",
+    "render",
+    "segment",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"inktraj.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'inktraj' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""Readers and writers: images, InkML, JSONL, Parquet, SVG. Each takes a path or a file object."""

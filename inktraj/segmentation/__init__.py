@@ -1,0 +1,42 @@
+"""Page → lines → words, in reading order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from inktraj.clean import Cleaned
+from inktraj.page import Line, Page, WordCrop
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segmentation:
+    """What a segmenter found on a page.
+
+    Parameters
+    ----------
+    lines
+        In reading order; each holds its words in reading order.
+    cleaned
+        The cleaned page on which the words were cut.
+    """
+
+    lines: tuple[Line, ...]
+    cleaned: Cleaned
+
+    @property
+    def words(self) -> list[WordCrop]:
+        """All words in reading order."""
+        return [word for line in self.lines for word in line.words]
+
+
+@runtime_checkable
+class Segmenter(Protocol):
+    """Finds the lines and words of a page; `name` and `version` are recorded with every result."""
+
+    name: str
+    version: str
+
+    def __call__(self, page: Page) -> Segmentation:
+        """Return the page's lines and words; none at all for a page without writing."""
+        ...

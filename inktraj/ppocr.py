@@ -32,6 +32,8 @@ def model_version() -> str:
 
 @cache
 def _engine() -> Any:
+    # The package's public call reads one image at a time and first shrinks it; its two models are used
+    # directly instead (`_load_det_model`, `_load_rec_model`), which the tests of this module hold in place.
     from rapidocr import RapidOCR
 
     return RapidOCR(
@@ -72,7 +74,7 @@ def detect_lines(image: U8) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     scores
         ``(n,)`` in 0–1.
     """
-    found = _engine().text_det(_bgr(image))
+    found = _engine()._load_det_model()(_bgr(image))
     if found.boxes is None or not len(found.boxes):
         return np.zeros((0, 4, 2)), np.zeros(0)
     return np.asarray(found.boxes, dtype=np.float64).reshape(-1, 4, 2), np.asarray(found.scores, dtype=np.float64)
@@ -90,5 +92,5 @@ def read(images: Sequence[U8]) -> list[tuple[str, float]]:
 
     if not images:
         return []
-    out = _engine().text_rec(TextRecInput(img=[_bgr(image) for image in images]))
+    out = _engine()._load_rec_model()(TextRecInput(img=[_bgr(image) for image in images]))
     return [(str(text), float(score)) for text, score in zip(out.txts, out.scores, strict=True)]

@@ -36,6 +36,7 @@ __all__ = [
     "Skipped",
     "Source",
     "Sources",
+    "digest",
     "find_sources",
     "load",
     "read_image",
@@ -198,6 +199,21 @@ def load(source: Source) -> ImageFile:
     return _read(io.BytesIO(data), source.index, source.id, source.name)
 
 
+def digest(source: Source) -> str:
+    """Return the SHA-256 (hex) of a page's file or archive member, as `load` gives it, without decoding it.
+
+    Raises
+    ------
+    DataError
+        The file or member cannot be read.
+    """
+    if source.member is None:
+        with _open(source.path) as file:
+            return _digest(file)
+    with _archive_errors(source.name), _member(source.path, source.member) as stream:
+        return _digest(stream)
+
+
 def read_image(path: str | Path | BinaryIO, *, index: int = 0) -> ImageFile:
     """Read one page of an image or PDF file.
 
@@ -227,10 +243,15 @@ def read_image(path: str | Path | BinaryIO, *, index: int = 0) -> ImageFile:
 
 
 def _read(file: BinaryIO, index: int, id: str, name: str) -> ImageFile:
-    digest = hashlib.sha256()
+    sha256 = _digest(file)
+    return ImageFile(decode(file, index=index, name=name), id, name, sha256)
+
+
+def _digest(file: IO[bytes]) -> str:
+    sha256 = hashlib.sha256()
     while block := file.read(1 << 20):
-        digest.update(block)
-    return ImageFile(decode(file, index=index, name=name), id, name, digest.hexdigest())
+        sha256.update(block)
+    return sha256.hexdigest()
 
 
 @contextmanager

@@ -1,14 +1,42 @@
-"""Page pixels → even paper and an ink mask, in the page's own pixel grid."""
+"""Page pixels → even paper and an ink mask, in the page's own pixel grid.
+
+The steps, each of which keeps every pixel in its place:
+
+1. *Paper level*: a grey closing wider than any stroke, smoothed. Dividing by it evens light and shadow.
+2. *Not paper*: regions that stay dark after the closing and touch the image's edge (scanner borders, the desk).
+3. *Ink*: hysteresis on the contrast against the paper. The upper threshold is a share of the ink's own level,
+   measured where the ink is, so that faint ink is found on its own terms; paper texture and bleed-through stay
+   below it. The lower one is half of the local peak, which puts the ink's edge where the pen's was.
+4. *Ruling*: long thin lines, straight or gently bent, in either direction. Pixels of a rule are removed column
+   by column, but not where a stroke crosses it or is darker than it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 U8 = NDArray[np.uint8]
+F32 = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
+
+MIN_CONTRAST = 0.045
+"""Contrast against the paper (0 none, 1 black) below which nothing is ink."""
+CLOSING_SHARE = 0.03
+"""Width of the closing that finds the paper, as a share of the page's longer side."""
+LOW_SHARE, HIGH_SHARE = 0.16, 0.5
+"""Hysteresis thresholds as shares of the ink's level near by: a quill's hairlines have a fifth of a stem's contrast."""
+FAINT_SHARE = 0.3
+"""Below this share of the ink's level near by only thin structures are ink."""
+EDGE_SHARE = 0.42
+"""Where a stroke ends sideways, as a share of its own peak: cuts off the blurred halo of thick strokes."""
+RULE_SHARE = 0.3
+"""A line is ruling from this share of the page's width (or height) on."""
+SHEARS = (0.0, 0.035, -0.035, 0.07, -0.07)
+"""Slopes at which ruling is looked for, level first; each covers its neighbourhood."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,3 +59,293 @@ class Cleaned:
     ink: BoolArray
     pen: float
     skew: float
+
+
+def clean(pixels: U8) -> Cleaned:
+    """Separate a page's handwriting from its paper.
+
+    Parameters
+    ----------
+    pixels
+        ``(h, w, 3)`` uint8 RGB or ``(h, w)`` grey, dark ink on light paper.
+    """
+    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY) if pixels.ndim == 3 else pixels
+    contrast, outside = _contrast(np.asarray(gray, dtype=np.uint8))
+    ink, pen = _ink(contrast)
+    rules = np.zeros_like(ink)
+    if pen:
+        for turned in (False, True):
+            found = _rules(np.ascontiguousarray(contrast.T) if turned else contrast, pen)
+            rules |= found.T if turned else found
+    if rules.any():
+        contrast[rules] = 0
+        ink, pen = _ink(contrast)
+    ink = _writing_only(ink, pen)
+    even = np.round(255 * (1 - contrast)).astype(np.uint8)
+    even[outside] = 255
+    return Cleaned(even, ink, pen, _skew(ink))
+
+
+def _contrast(gray: U8) -> tuple[F32, BoolArray]:
+    """Return contrast against the paper in 0–1 and the mask of what is not paper."""
+    h, w = gray.shape
+    scale = min(1.0, 1000 / max(h, w))
+    small = cv2.resize(gray, (max(1, round(w * scale)), max(1, round(h * scale))), interpolation=cv2.INTER_AREA)
+    side = max(5, round(CLOSING_SHARE * max(small.shape)) | 1)
+    # A median first: the closing takes the brightest pixel in reach, which must not be a speck of noise.
+    level = cv2.medianBlur(small, 3) if min(small.shape) > 3 else small
+    # BORDER_REPLICATE would let a dark border run on; the default border never wins.
+    level = cv2.morphologyEx(level, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)))
+    paper = float(np.percentile(level, 75))
+    count, labels = cv2.connectedComponents((level < 0.55 * paper).astype(np.uint8), connectivity=8)
+    outside = _at_edge(labels, count)[labels]
+    level = cv2.GaussianBlur(np.where(outside, paper, level).astype(np.float32), (0, 0), side / 3)
+    level = cv2.resize(level, (w, h), interpolation=cv2.INTER_LINEAR)
+    contrast = 1 - gray.astype(np.float32) / np.maximum(level, 1)
+    np.clip(contrast, 0, 1, out=contrast)
+    grown = cv2.dilate(outside.astype(np.uint8), np.ones((5, 5), np.uint8))
+    full = cv2.resize(grown, (w, h), interpolation=cv2.INTER_NEAREST).astype(bool)
+    contrast[full] = 0
+    return contrast, full
+
+
+def _ink(contrast: F32) -> tuple[BoolArray, float]:
+    """Return the ink mask and the pen width (0 for none)."""
+    smooth = cv2.GaussianBlur(contrast, (0, 0), 0.8)
+    noise = 1.4826 * float(np.median(np.abs(cv2.Laplacian(smooth[::2, ::2], cv2.CV_32F)))) / 4.5
+    floor = max(MIN_CONTRAST, 5 * noise)
+    core = smooth > floor
+    if core.sum() < 4:
+        return np.zeros(contrast.shape, dtype=bool), 0.0
+    # The ink's level where the ink is: a high percentile of contrast, from the whole page and from near by.
+    level = float(np.percentile(smooth[core], 85))
+    near = _near_level(smooth, core, level)
+    mask = _hysteresis(smooth, np.maximum(floor, LOW_SHARE * near), np.maximum(floor, HIGH_SHARE * near))
+    pen = _pen_width(mask)
+    if not pen:
+        return mask, 0.0
+    # What only the lower threshold admits must be thin, as a hairline is: bleed-through and stains are broad.
+    faint = (mask & (smooth < FAINT_SHARE * near)).astype(np.uint8)
+    side = max(3, round(0.9 * pen))
+    broad = cv2.morphologyEx(faint, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)))
+    values = np.where(broad > 0, 0, smooth)
+    mask = _hysteresis(values, np.maximum(floor, LOW_SHARE * near), np.maximum(floor, HIGH_SHARE * near))
+    # The edge at half of the stroke's own peak, not of the page's.
+    reach = int(2 * round(pen / 2) + 1)
+    peak = cv2.dilate(smooth, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach)))
+    mask &= smooth > EDGE_SHARE * peak
+    return mask, _pen_width(mask)
+
+
+def _near_level(smooth: F32, core: BoolArray, level: float) -> F32:
+    """Return the ink level around each pixel: block maxima blurred over several lines of text."""
+    h, w = smooth.shape
+    block = max(8, round(max(h, w) / 120))
+    rows, cols = -(-h // block), -(-w // block)
+    padded = np.zeros((rows * block, cols * block), dtype=np.float32)
+    padded[:h, :w] = np.where(core, smooth, 0)
+    peaks = padded.reshape(rows, block, cols, block).max(axis=(1, 3))
+    weight = (peaks > 0).astype(np.float32)
+    sigma = 4.0
+    share = cv2.GaussianBlur(weight, (0, 0), sigma)
+    near = cv2.GaussianBlur(peaks, (0, 0), sigma) / np.maximum(share, 1e-3)
+    # Where there is no dark ink near by, paper texture must not become the measure.
+    near = np.clip(near, 0.45 * level, level)
+    return cv2.resize(near.astype(np.float32), (cols * block, rows * block), interpolation=cv2.INTER_LINEAR)[:h, :w]
+
+
+def _hysteresis(values: F32, low: F32, high: F32) -> BoolArray:
+    """Return the components of values > low that hold a pixel of values > high."""
+    count, labels = cv2.connectedComponents((values > low).astype(np.uint8), connectivity=8)
+    keep = np.zeros(count, dtype=bool)
+    keep[labels[values > high]] = True
+    keep[0] = False
+    return keep[labels]
+
+
+def _pen_width(mask: BoolArray) -> float:
+    """Return the median width of the strokes: twice the distance transform on its ridges."""
+    distance = cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 3)
+    ridge = (distance >= cv2.dilate(distance, np.ones((3, 3), np.uint8)) - 1e-3) & (distance > 0)
+    if not ridge.any():
+        return 0.0
+    return max(1.0, 2 * float(np.median(distance[ridge])) - 0.5)
+
+
+def _writing_only(ink: BoolArray, pen: float) -> BoolArray:
+    """Drop specks, and what is too solid or too close to the image's edge to be writing."""
+    mask = ink.astype(np.uint8)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    if count == 1:
+        return ink
+    h, w = ink.shape
+    keep = stats[:, cv2.CC_STAT_AREA] >= max(3.0, (0.5 * pen) ** 2)
+    # Scanner borders and the page's own edge: long, and touching the image's edge.
+    long = (stats[:, cv2.CC_STAT_WIDTH] > 0.2 * w) | (stats[:, cv2.CC_STAT_HEIGHT] > 0.2 * h)
+    keep &= ~(long & _at_edge(labels, count))
+    # Mostly solid areas: blots, torn edges, shadows. A word with a blot in it stays.
+    thick = cv2.distanceTransform(mask, cv2.DIST_L2, 3) > 1.5 * pen
+    core = np.bincount(labels[thick], minlength=count)
+    keep &= (core < 0.3 * stats[:, cv2.CC_STAT_AREA]) | (core < 4 * pen * pen)
+    keep[0] = False
+    return keep[labels]
+
+
+def _at_edge(labels: NDArray[np.int32], count: int) -> BoolArray:
+    """Return for each label whether it touches the image's edge."""
+    touching = np.zeros(count, dtype=bool)
+    for edge in (labels[0], labels[-1], labels[:, 0], labels[:, -1]):
+        touching[edge] = True
+    touching[0] = False
+    return touching
+
+
+def _rules(contrast: F32, pen: float) -> BoolArray:
+    """Return the pixels of horizontal ruling."""
+    h, w = contrast.shape
+    candidates = (contrast > MIN_CONTRAST * 0.8).astype(np.uint8)
+    out = np.zeros((h, w), dtype=bool)
+    for curve in _rule_curves(candidates, pen):
+        _erase(curve, contrast, pen, out)
+    return out
+
+
+def _rule_curves(candidates: U8, pen: float) -> list[NDArray[np.float64]]:
+    """Find ruling: arrays ``(n, 2)`` of x (whole, ascending) and y of each line's centre."""
+    h, w = candidates.shape
+    # Half the resolution is enough to find them, and closes pinholes of noise.
+    small = cv2.resize(candidates * 255, (max(1, w // 2), max(1, h // 2)), interpolation=cv2.INTER_AREA)
+    small = (small > 100).astype(np.uint8)
+    # Thin parts only: a tall run of candidates is writing or a shadow, not ruling.
+    thick = max(4, round(0.6 * pen) + 4)
+    thin = small & ~cv2.morphologyEx(small, cv2.MORPH_OPEN, np.ones((thick, 1), np.uint8))
+    taken = np.zeros_like(small)
+    curves = _unbroken(thin, thick, taken)
+    thin[taken > 0] = 0
+    curves += _broken(thin)
+    return [2 * curve + 0.5 for curve in curves if _between_words(curve, small)]
+
+
+def _between_words(curve: NDArray[np.float64], marks: U8) -> bool:
+    """Tell ruling from the feet of a line of words: it is also there where nothing is written above or below it."""
+    h, w = marks.shape
+    columns = np.arange(int(curve[0, 0]), min(w, int(curve[-1, 0]) + 1))
+    rows = np.round(np.interp(columns, curve[:, 0], curve[:, 1])).astype(np.int64)
+    strip = marks[np.clip(rows + np.arange(-18, 19)[:, None], 0, h - 1), columns]
+    free = ~(strip[:13].any(axis=0) | strip[24:].any(axis=0))
+    covered = strip[16:21].any(axis=0) & free
+    # And it is spread over the whole length.
+    spread = len(np.unique(np.flatnonzero(covered) * 10 // len(columns)))
+    return bool(free.sum() > 0.1 * len(columns) and covered.sum() > 0.6 * free.sum() and spread >= 5)
+
+
+def _unbroken(thin: U8, thick: int, taken: U8) -> list[NDArray[np.float64]]:
+    """Find lines that run on for long, straight or bent; mark them in `taken`."""
+    w = thin.shape[1]
+    run = max(25, w // 25)
+    curves = []
+    for slope in SHEARS:
+        shift = np.round(slope * (np.arange(w) - w / 2)).astype(np.int64)
+        level = cv2.dilate(_shear(thin, -shift), np.ones((3, 1), np.uint8))
+        long = cv2.morphologyEx(level, cv2.MORPH_OPEN, np.ones((1, run), np.uint8))
+        long = _shear(cv2.morphologyEx(long, cv2.MORPH_CLOSE, np.ones((1, 3 * run), np.uint8)), shift)
+        long[taken > 0] = 0
+        count, labels, stats, _ = cv2.connectedComponentsWithStats(long, connectivity=8)
+        for i in range(1, count):
+            x, y, length, height, area = stats[i]
+            if length < RULE_SHARE * w or area > length * (thick + 5):
+                continue
+            part = labels[y : y + height, x : x + length] == i
+            total = part.sum(axis=0)
+            used = np.flatnonzero(total)
+            centre = (part * np.arange(height)[:, None]).sum(axis=0)[used] / total[used] + y
+            taken[y : y + height, x : x + length] |= cv2.dilate(part.astype(np.uint8), np.ones((5, 1), np.uint8))
+            curves.append(np.column_stack([used + float(x), centre]))
+    return curves
+
+
+def _broken(thin: U8) -> list[NDArray[np.float64]]:
+    """Find lines that writing interrupts all along, nearly straight, by how much of the width they cover."""
+    h, w = thin.shape
+    ys, xs = np.nonzero(thin)
+    if len(ys) < RULE_SHARE * w:
+        return []
+    slopes = np.arange(-0.08, 0.0801, 0.004)
+    half = int(np.ceil(0.08 * w / 2)) + 2
+    votes = np.stack(
+        [np.bincount(np.round(ys - s * (xs - w / 2)).astype(np.int64) + half, minlength=h + 2 * half) for s in slopes]
+    ).astype(np.float32)
+    # A rule is one to three pixels thick here: what covers the width within two rows is one.
+    votes += np.roll(votes, 1, axis=1)
+    curves = []
+    while True:
+        s, row = divmod(int(votes.argmax()), votes.shape[1])
+        if votes[s, row] < 0.35 * w:
+            return curves
+        votes[:, max(0, row - 6) : row + 7] = 0
+        on = np.abs(ys - slopes[s] * (xs - w / 2) + half - row) <= 3
+        columns = np.arange(w, dtype=np.float64)
+        curves.append(np.column_stack([columns, np.polyval(np.polyfit(xs[on], ys[on], 2), columns)]))
+
+
+def _shear(mask: U8, shift: NDArray[np.int64]) -> U8:
+    """Move each column of a mask down by its shift; what leaves the image is lost, nothing wraps."""
+    h = len(mask)
+    rows = np.arange(h)[:, None] - shift[None, :]
+    inside = (rows >= 0) & (rows < h)
+    return np.where(inside, np.take_along_axis(mask, np.clip(rows, 0, h - 1), axis=0), 0).astype(np.uint8)
+
+
+def _erase(curve: NDArray[np.float64], contrast: F32, pen: float, out: BoolArray) -> None:
+    """Mark one rule's pixels in `out`, but not those of strokes that cross it or are darker than it."""
+    h, w = contrast.shape
+    columns = np.arange(max(0, int(curve[0, 0]) - 8), min(w, int(curve[-1, 0]) + 10))
+    reach = int(np.ceil(max(10.0, 3 * pen)))
+    offset = np.arange(-reach, reach + 1)[:, None]
+    rows = np.round(np.interp(columns, curve[:, 0], curve[:, 1])).astype(np.int64)[None, :] + offset
+    inside = (rows >= 0) & (rows < h)
+    rows = np.clip(rows, 0, h - 1)
+    values = np.where(inside, contrast[rows, columns], 0)
+    # Follow the rule: its darkest row near the fitted centre, smoothed, since paper bends and pens wander.
+    near = slice(reach - 3, reach + 4)
+    strength = values[near].max(axis=0)
+    seen = strength > 0.8 * MIN_CONTRAST
+    if seen.sum() < 0.3 * len(columns):
+        return
+    # Where writing covers the rule the column is darker and its run longer: the lower third is the rule's own.
+    level = float(np.percentile(strength[seen], 30))
+    on = values > 0.4 * level
+    start = np.argmax(np.where(on[near], -np.abs(offset[near]) + 9, 0), axis=0) + reach - 3
+    held = on[start, np.arange(len(columns))]
+    index = np.arange(2 * reach + 1)[:, None]
+    off = ~on
+    top = np.where(off & (index < start), index, -1).max(axis=0)
+    bottom = np.where(off & (index > start), index, 2 * reach + 1).min(axis=0)
+    thickness = bottom - top - 1
+    typical = float(np.percentile(thickness[held], 30)) if held.any() else 0.0
+    if not 0 < typical <= max(8.0, 2.5 * pen):
+        return
+    crossed = thickness > typical + max(2.0, 0.6 * typical)
+    run = (index > top) & (index < bottom) & held
+    # The rule's blurred flanks go with it, or its edges would stay as two thin lines.
+    run = cv2.dilate(run.astype(np.uint8), np.ones((3, 1), np.uint8)).astype(bool)
+    erase = run & inside & ~crossed & (values <= level + max(0.12, 0.35 * level))
+    out[rows[erase], np.broadcast_to(columns, rows.shape)[erase]] = True
+
+
+def _skew(ink: BoolArray) -> float:
+    """Return the lines' slope in degrees: the shear whose row sums vary the most."""
+    h, w = ink.shape
+    scale = min(1.0, 600 / max(h, w))
+    small = cv2.resize(ink.astype(np.float32), (max(1, round(w * scale)), max(1, round(h * scale))))
+    ys, xs = np.nonzero(small > 0.2)
+    if len(ys) < 50:
+        return 0.0
+
+    def sharpness(degrees: float) -> float:
+        rows = np.round(ys - np.tan(np.radians(degrees)) * (xs - small.shape[1] / 2)).astype(np.int64)
+        counts = np.bincount(rows - rows.min()).astype(np.float64)
+        return float((np.diff(counts) ** 2).sum())
+
+    coarse = max(np.arange(-10, 10.5, 0.5), key=sharpness)
+    return float(max(np.arange(coarse - 0.5, coarse + 0.55, 0.1), key=sharpness))

@@ -83,16 +83,23 @@ def sniff(head: bytes) -> str:
         return "tar archive"
     if not head.strip(b"\x00"):
         return "file of zero bytes"
-    try:
-        text = head.decode("utf-8", errors="strict" if len(head) < 64 else "ignore").lstrip().lower()
-    except UnicodeDecodeError:
-        return "unknown data"
+    text = _as_text(head)
     if text.startswith(("<!doctype html", "<html")):
         return "HTML text"
     if text.startswith("<"):
         return "XML text"
-    printable = sum(c.isprintable() or c in "\r\n\t" for c in text)
-    return "text" if text and printable > 0.95 * len(head.decode("latin-1")) else "unknown data"
+    return "text" if text else "unknown data"
+
+
+def _as_text(head: bytes) -> str:
+    """Return UTF-8 text in lower case, "" where the bytes are none; the last character may be cut through."""
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        if err.start < len(head) - 3:
+            return ""
+        text = head[: err.start].decode("utf-8-sig")
+    return text.lstrip().lower() if all(c.isprintable() or c in "\r\n\t\f" for c in text) else ""
 
 
 def check_size(width: int, height: int, name: str) -> None:
@@ -336,7 +343,8 @@ def _pdf_scale(page: Any, name: str) -> float:
             f"{name}: the PDF page measures {width / 72:,.0f}×{height / 72:,.0f} inches, expected a sheet of paper; "
             "a poster, or a wrong unit?"
         )
-    return min(dpi / 72, most)
+    # A hair less, as pdfium rounds sizes up: 300 dpi of a 900 px scan must not become 901 px.
+    return min(dpi / 72, most) * (1 - 1e-6)
 
 
 def count_pages(file: BinaryIO) -> int:

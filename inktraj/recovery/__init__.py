@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
+from inktraj.errors import DataError
 from inktraj.ink import Ink
 from inktraj.page import WordCrop
 
@@ -59,3 +63,65 @@ class Recoverer(Protocol):
             An empty ink (no strokes) where the crop holds none. Never an exception for bad pixels.
         """
         ...
+
+
+def recover(
+    crop_or_image: WordCrop | NDArray[np.uint8], *, recoverer: Recoverer | None = None, text: str | None = None
+) -> Ink:
+    """Recover the ordered strokes of one word.
+
+    Parameters
+    ----------
+    crop_or_image
+        A word crop, or a picture of one word: ``(h, w)`` grey or ``(h, w, 3)`` RGB, uint8. A picture is binarised here;
+        light ink on a dark ground is inverted first.
+    recoverer
+        None: the geometric `inktraj.recovery.tracer.Tracer`.
+    text
+        What the word says, where known; a recoverer may ignore it.
+
+    Returns
+    -------
+    Ink
+        The best candidate, in the crop's or image's pixels (the upper left pixel's centre is (0, 0)), with local
+        stroke widths; empty where there is no ink.
+
+    Raises
+    ------
+    DataError
+        An array of another type or shape, or of no pixels.
+    """
+    from inktraj.recovery.tracer import Tracer
+
+    crop = crop_or_image if isinstance(crop_or_image, WordCrop) else crop_of(crop_or_image)
+    candidates = (recoverer or Tracer())(crop, text=text)
+    return candidates[0].ink
+
+
+def crop_of(image: NDArray[np.uint8]) -> WordCrop:
+    """Make a word crop of a bare picture of one word; see `recover`."""
+    if not isinstance(image, np.ndarray):
+        raise DataError(
+            f"recover needs a WordCrop or a numpy array of pixels, not {type(image).__name__}; "
+            "open files with inktraj.Page.open"
+        )
+    hint = "; are the values in 0–1? multiply by 255 and convert" if image.dtype.kind == "f" else ""
+    if image.dtype != np.uint8:
+        raise DataError(f"a word's picture is uint8, not {image.dtype}{hint}")
+    if not (image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3)) or not image.size:
+        raise DataError(
+            f"a word's picture has shape (h, w) or (h, w, 3) with h, w ≥ 1, not {image.shape}; "
+            "composite an alpha channel on white first"
+        )
+    import cv2
+
+    from inktraj.recovery.binarize import binarize, is_light_on_dark
+
+    gray = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8) if image.ndim == 3 else image
+    if is_light_on_dark(gray):
+        gray = 255 - gray
+    mask = binarize(gray)
+    height, width = gray.shape
+    polygon = np.array([(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)], np.float64)
+    clean = np.where(mask, gray, 255).astype(np.uint8)
+    return WordCrop(clean, mask, np.array([[1.0, 0, 0], [0, 1.0, 0]]), polygon)

@@ -1,0 +1,266 @@
+"""How well recovered strokes match recorded pen movement.
+
+    python benchmarks/recovery.py --inks FILE.npz --split dev --recoverer tracer
+
+Recorded words are drawn with a round pen, recovered from the pixels, and compared with the recording. Figures are in the
+reference box (the recording's longer side is 1): both inks are resampled every 0.01 along the arc, strokes are joined in
+order with no pen-up bridge, and DTW is the mean Euclidean cost along the optimal path. `tolerant_dtw` matches strokes one
+to one in either direction before it measures. The word's place in the archive seeds its picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numba import njit
+from scipy.optimize import linear_sum_assignment
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+STEP = 0.01  # arc-length step in the reference box
+START_TOLERANCE = 0.05
+SUPERSAMPLING = 4
+MARGIN = 8
+
+
+class Words:
+    """The packed archive of recorded words."""
+
+    def __init__(self, path: Path) -> None:
+        with np.load(path, allow_pickle=False) as archive:
+            self.points = np.cumsum(archive["delta"], axis=0, dtype=np.int16).astype(np.float64)
+            self.stroke_offsets = archive["stroke_offsets"].astype(np.int64)
+            self.word_offsets = archive["word_offsets"].astype(np.int64)
+            self.split, self.style, self.text = archive["split"], archive["style"], archive["text"]
+
+    def strokes(self, word: int) -> list[np.ndarray]:
+        """The word's strokes, arrays (n, 2) in archive units."""
+        marks = self.stroke_offsets[self.word_offsets[word] : self.word_offsets[word + 1] + 1]
+        return [self.points[a:b] for a, b in zip(marks[:-1], marks[1:], strict=True) if b > a]
+
+    def choose(self, split: str, style: str | None, limit: int | None, seed: int = 0) -> np.ndarray:
+        """Indices of the wanted words: a seeded choice of `limit`, in archive order."""
+        wanted = self.split == split
+        if style:
+            wanted = wanted & (self.style == style)
+        indices = np.flatnonzero(wanted)
+        if limit and limit < len(indices):
+            indices = np.sort(np.random.default_rng(seed).choice(indices, limit, replace=False))
+        return indices
+
+
+def place(strokes: list[np.ndarray], rng: np.random.Generator) -> tuple[list[np.ndarray], tuple[int, int]]:
+    """Scale the word to its height in pixels; returns strokes (pixel centres at integers) and (width, height)."""
+    points = np.concatenate(strokes)
+    low = points.min(0)
+    size = np.maximum(points.max(0) - low, 1e-6)
+    scale = min(rng.uniform(64, 128) / size[1], 1600 / size[0])
+    if size[1] < 0.02 * size[0]:  # a dash: by height it would become a wall
+        scale = 400 / size[0]
+    width, height = (int(np.ceil(v * scale)) + 2 * MARGIN for v in size)
+    return [(s - low) * scale + MARGIN for s in strokes], (width, height)
+
+
+def draw(strokes: list[np.ndarray], size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+    """Draw strokes with a round antialiased pen: (h, w) uint8, dark ink on light grey, blurred, with noise."""
+    s, bits = SUPERSAMPLING, 3
+    canvas = np.zeros((size[1] * s, size[0] * s), np.uint8)
+    pen = rng.uniform(3, 5)
+    for stroke in strokes:
+        at = np.int32(np.round((stroke * s + (s - 1) / 2) * (1 << bits)))
+        phase = rng.uniform(0, 2 * np.pi)
+        if np.ptp(stroke, axis=0).max() < 1e-3:
+            cv2.circle(canvas, at[0].tolist(), int(pen * s * 0.55 * (1 << bits)), 255, -1, cv2.LINE_8, bits)
+            continue
+        along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(stroke, axis=0).T))])
+        width = np.maximum(1, np.round(pen * s * (1 + 0.1 * np.sin(phase + along / 40)))).astype(int)
+        cuts = np.flatnonzero(np.diff(width[:-1])) + 1
+        for a, b in zip([0, *cuts], [*cuts, len(stroke) - 1], strict=True):
+            cv2.polylines(canvas, [at[a : b + 1]], False, 255, int(width[a]), cv2.LINE_8, bits)
+    image = cv2.resize(canvas, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+    image = 235 - 0.88 * rng.uniform(0.75, 1.0) * image
+    image = cv2.GaussianBlur(image, (0, 0), rng.uniform(0.4, 0.9))
+    image += rng.normal(0, rng.uniform(1, 6), image.shape)
+    return np.clip(np.round(image), 0, 255).astype(np.uint8)
+
+
+def picture(words: Words, index: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The word as an image, and its recorded strokes in the image's pixels."""
+    rng = np.random.default_rng(index)
+    strokes, size = place(words.strokes(index), rng)
+    return draw(strokes, size, rng), strokes
+
+
+def resample(stroke: np.ndarray, step: float) -> np.ndarray:
+    """Points every `step` along the arc (nearly: the ends are kept)."""
+    if len(stroke) < 2:
+        return stroke
+    along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(stroke, axis=0).T))])
+    if along[-1] < 1e-9:
+        return stroke[:1]
+    at = np.linspace(0, along[-1], max(2, round(along[-1] / step) + 1))
+    return np.stack([np.interp(at, along, stroke[:, 0]), np.interp(at, along, stroke[:, 1])], axis=1)
+
+
+@njit(cache=True, fastmath=True)
+def dtw(a, b):
+    """Mean Euclidean cost along the optimal path."""
+    n, m = a.shape[0], b.shape[0]
+    last, row = np.full(m + 1, np.inf), np.full(m + 1, np.inf)
+    last_length, row_length = np.zeros(m + 1), np.zeros(m + 1)
+    last[0] = 0.0
+    for i in range(n):
+        row[0] = np.inf
+        for j in range(m):
+            best, length = last[j], last_length[j]
+            if last[j + 1] < best:
+                best, length = last[j + 1], last_length[j + 1]
+            if row[j] < best:
+                best, length = row[j], row_length[j]
+            row[j + 1] = best + np.sqrt((a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
+            row_length[j + 1] = length + 1
+        last, row = row, last
+        last_length, row_length = row_length, last_length
+    return last[m] / last_length[m]
+
+
+@njit(cache=True, fastmath=True)
+def mean_nearest(a, b):
+    """Mean distance from the points of `a` to the nearest of `b`."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        best = np.inf
+        for j in range(b.shape[0]):
+            best = min(best, (a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
+        total += np.sqrt(best)
+    return total / a.shape[0]
+
+
+def tolerant_dtw(reference: list[np.ndarray], found: list[np.ndarray]) -> tuple[float, float]:
+    """Strokes matched one to one in either direction; those left over pay their nearest. And the share drawn forwards."""
+    forward = np.array([[dtw(r, f) for f in found] for r in reference])
+    backward = np.array([[dtw(r, np.ascontiguousarray(f[::-1])) for f in found] for r in reference])
+    cost = np.minimum(forward, backward)
+    weight = np.array([len(r) for r in reference], float)
+    rows, columns = linear_sum_assignment(cost * weight[:, None])
+    paid, length = float((cost[rows, columns] * weight[rows]).sum()), float(weight[rows].sum())
+    for i in set(range(len(reference))) - set(rows.tolist()):
+        paid, length = paid + cost[i].min() * weight[i], length + weight[i]
+    for j in set(range(len(found))) - set(columns.tolist()):
+        paid, length = paid + cost[:, j].min() * len(found[j]), length + len(found[j])
+    long = weight[rows] > 5
+    right = forward[rows, columns][long] <= backward[rows, columns][long]
+    return paid / length, float(right.mean()) if len(right) else float("nan")
+
+
+def score(reference: list[np.ndarray], found: list[np.ndarray]) -> dict[str, float]:
+    """All figures of one word; both inks in pixels."""
+    points = np.concatenate(reference)
+    low = points.min(0)
+    scale = 1 / max((points.max(0) - low).max(), 1e-6)
+    r = [resample((s - low) * scale, STEP) for s in reference]
+    f = [resample((s - low) * scale, STEP) for s in found] or [np.ones((1, 2))]
+    a, b = np.concatenate(r), np.concatenate(f)
+    tolerant, direction = tolerant_dtw(r, f)
+    return {
+        "dtw": dtw(a, b),
+        "chamfer": (mean_nearest(a, b) + mean_nearest(b, a)) / 2,
+        "tolerant_dtw": tolerant,
+        "penup_error": abs(len(found) - len(reference)),
+        "start": float(np.hypot(*(a[0] - b[0])) < START_TOLERANCE),
+        "direction": direction,
+    }
+
+
+def make_recoverer(name: str):
+    if name == "tracer":
+        from inktraj.recovery.tracer import Tracer
+
+        return Tracer()
+    raise SystemExit(f"unknown recoverer {name!r}; known: tracer")
+
+
+def measure(words: Words, indices: np.ndarray, recoverer) -> tuple[list[dict[str, float]], list[str]]:
+    from inktraj.recovery import recover
+
+    rows, failures = [], []
+    recover(picture(words, int(indices[0]))[0], recoverer=recoverer)  # compile
+    for index in indices.tolist():
+        image, reference = picture(words, index)
+        begin = time.perf_counter()
+        try:
+            ink = recover(image, recoverer=recoverer)
+        except Exception as err:  # a failure is counted and named, never scored as a bad word
+            failures.append(f"word {index}: {type(err).__name__}: {err}")
+            continue
+        spent = (time.perf_counter() - begin) * 1000
+        rows.append(score(reference, list(ink.strokes)) | {"ms": spent, "index": index})
+    return rows, failures
+
+
+def figures_of(rows: list[dict[str, float]], failures: list[str]) -> dict[str, float | int | None]:
+    def column(name: str) -> np.ndarray:
+        return np.array([row[name] for row in rows], float)
+
+    if not rows:
+        raise SystemExit("no word was recovered")
+    return {
+        "words": len(rows),
+        "failures": len(failures),
+        "dtw_mean": float(column("dtw").mean()),
+        "dtw_median": float(np.median(column("dtw"))),
+        "chamfer_mean": float(column("chamfer").mean()),
+        "tolerant_dtw_mean": float(column("tolerant_dtw").mean()),
+        "tolerant_dtw_median": float(np.median(column("tolerant_dtw"))),
+        "penup_error_mean": float(column("penup_error").mean()),
+        "start_accuracy": float(column("start").mean()),
+        "direction_accuracy": float(np.nanmean(column("direction"))),
+        "ms_per_word": float(np.median(column("ms"))),
+        "ms_per_word_p99": float(np.percentile(column("ms"), 99)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inks", type=Path, required=True, help="packed words (.npz)")
+    parser.add_argument("--split", default="dev", choices=["train", "dev"])
+    parser.add_argument("--recoverer", default="tracer")
+    parser.add_argument("--limit", type=int, default=2000, help="a seeded choice of so many words (0: all)")
+    parser.add_argument("--style", help="only words of this style, e.g. CURSIVE")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    cv2.setNumThreads(1)
+    words = Words(args.inks)
+    indices = words.choose(args.split, args.style, args.limit)
+    if not len(indices):
+        raise SystemExit(f"no {args.split} words of style {args.style!r} in {args.inks}")
+    rows, failures = measure(words, indices, make_recoverer(args.recoverer))
+    figures = figures_of(rows, failures)
+    for name, value in figures.items():
+        print(f"{name:22s} {value:.4f}" if isinstance(value, float) else f"{name:22s} {value}")
+    print(*failures[:20], sep="\n")
+    if args.json:
+        settings = {k: str(v) for k, v in vars(args).items() if k != "json"} | {"difficulty": "clean"}
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+        record = {
+            "benchmark": "recovery",
+            "commit": commit,
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "machine": f"{platform.machine()} {platform.processor()}, Python {platform.python_version()}",
+            "settings": settings,
+            "figures": figures,
+        }
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -203,7 +203,9 @@ def _at_edge(labels: NDArray[np.int32], count: int) -> BoolArray:
 def _rules(contrast: F32, pen: float) -> BoolArray:
     """Return the pixels of horizontal ruling."""
     h, w = contrast.shape
-    candidates = (contrast > MIN_CONTRAST * 0.8).astype(np.uint8)
+    # Rules can be fainter than any ink, but not fainter than most of the paper's own texture.
+    least = float(np.clip(np.percentile(contrast[::4, ::4], 88), 0.8 * MIN_CONTRAST, 0.15))
+    candidates = (contrast > least).astype(np.uint8)
     out = np.zeros((h, w), dtype=bool)
     for curve in _rule_curves(candidates, pen):
         _erase(curve, contrast, pen, out)
@@ -236,7 +238,7 @@ def _between_words(curve: NDArray[np.float64], marks: U8) -> bool:
     covered = strip[16:21].any(axis=0) & free
     # And it is spread over the whole length.
     spread = len(np.unique(np.flatnonzero(covered) * 10 // len(columns)))
-    return bool(free.sum() > 0.1 * len(columns) and covered.sum() > 0.6 * free.sum() and spread >= 5)
+    return bool(free.sum() > 0.1 * len(columns) and covered.sum() > 0.85 * free.sum() and spread >= 5)
 
 
 def _unbroken(thin: U8, thick: int, taken: U8) -> list[NDArray[np.float64]]:

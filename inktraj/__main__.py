@@ -1,0 +1,5 @@
+"""``python -m inktraj``."""
+
+from inktraj.cli import main
+
+main()

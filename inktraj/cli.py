@@ -1,0 +1,394 @@
+"""The command line: arguments, progress and exit codes; every command's work is in the package.
+
+Exit codes: 0 all is well; 1 some page, image or ink could not be used (the others were); 2 nothing could be done, or
+not to the end, with the reason on standard error; 130 interrupted.
+
+Everything heavy is imported inside the commands, so that ``inktraj --help`` costs little.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inktraj.errors import DataError, InktrajError
+
+if TYPE_CHECKING:
+    from inktraj.ink import Ink
+    from inktraj.io import InkRecord
+    from inktraj.io.images import Source
+    from inktraj.page import U8, Page, WordCrop
+    from inktraj.pseudolabel import Progress, RunSummary
+
+SOME_FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    name="inktraj",
+    help="Give the pen movement back to photos of handwriting.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Segmenter = Annotated[str, typer.Option(help="'inkgap', or module:attribute of your own.")]
+Recoverer = Annotated[str, typer.Option(help="'tracer', or module:attribute of your own.")]
+Recognizer = Annotated[str, typer.Option(help="'ppocr', or module:attribute of your own.")]
+
+
+def main() -> None:
+    """Run the command line; errors that inktraj raises on purpose are told without a traceback."""
+    try:
+        app()
+    except InktrajError as err:
+        _complain(str(err))
+        sys.exit(UNUSABLE)
+
+
+def _complain(text: str) -> None:
+    typer.echo(f"inktraj: {text}", err=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from inktraj import __version__
+
+        typer.echo(f"inktraj {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def build_pseudolabels(
+    pages: Annotated[list[str], typer.Argument(help="Folders, image or PDF files, patterns, zip or tar files.")],
+    out: Annotated[Path, typer.Option(help="Folder for the data set; taken up again where it is not finished.")],
+    threshold: Annotated[float, typer.Option(help="Least share of words that agree for a page to be kept.")] = 0.85,
+    workers: Annotated[int, typer.Option(help="Processes, one thread each; 0 works in this one.")] = 1,
+    segmenter: Segmenter = "inkgap",
+    recoverer: Recoverer = "tracer",
+    recognizer: Recognizer = "ppocr",
+    seed: Annotated[int, typer.Option(help="For parts that draw random numbers.")] = 0,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many pages.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the results in OUT first.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do pages that failed before again.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Turn page photos into a data set of checked stroke trajectories.
+
+    Exit code 1 says that some page failed; its record in OUT says why.
+    """
+    from inktraj.pseudolabel import build_pseudolabels as build
+
+    terminal = sys.stderr.isatty() and not quiet
+    try:
+        with _bar(terminal) as progress:
+            summary = build(
+                pages,
+                out,
+                threshold=threshold,
+                workers=workers,
+                segmenter=segmenter,
+                recoverer=recoverer,
+                recognizer=recognizer,
+                seed=seed,
+                limit=limit,
+                overwrite=overwrite,
+                retry_failed=retry_failed,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        _complain(f"interrupted; finished pages are kept in {out}, and the same command goes on with the others")
+        raise typer.Exit(INTERRUPTED) from None
+    if not quiet:
+        _tell(summary, terminal)
+    if summary.failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+@contextmanager
+def _bar(terminal: bool) -> Iterator[Callable[[Progress], None] | None]:
+    if not terminal:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = ("{task.fields[words]} words", "{task.fields[kept]} kept", "{task.fields[failed]} failed")
+    with Bar(
+        TextColumn("pages"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *map(TextColumn, columns),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    ) as bar:
+        task = bar.add_task("pages", total=None, words=0, kept="–", failed=0)
+
+        def show(state: Progress) -> None:
+            share = f"{state.kept / state.done:.0%}" if state.done else "–"
+            if not state.page_id:
+                # Pages of an earlier run came at once; counting them would make the time left too short.
+                bar.reset(task, total=state.total, completed=state.reused)
+            bar.update(task, completed=state.done, words=state.words, kept=share, failed=state.failed)
+
+        yield show
+
+
+def _tell(summary: RunSummary, terminal: bool) -> None:
+    def share(value: float | None) -> str:
+        return "–" if value is None else f"{value:.1%}"
+
+    rows = [
+        ("pages", f"{summary.pages} ({summary.reused} of them done before)" if summary.reused else str(summary.pages)),
+        ("kept", f"{summary.kept} ({share(summary.kept_share)})"),
+        ("dropped", str(summary.dropped)),
+        ("failed", str(summary.failed)),
+        ("words", str(summary.words)),
+        ("agreement", share(summary.agreement)),
+        ("ink recall", f"{share(summary.ink_recall)} on kept pages"),
+        ("ink precision", f"{share(summary.ink_precision)} on kept pages"),
+        ("time", f"{summary.seconds:.1f} s"),
+    ]
+    if summary.skipped:
+        path, reason = summary.skipped[0]
+        rows.append(("passed over", f"{len(summary.skipped)} files, such as {path}: {reason}"))
+    if summary.left_out:
+        rows.append(("left out", f"{len(summary.left_out)} pages of earlier runs that are no longer among the pages"))
+    rows.append(("see", str(summary.out / "report.html")))
+    if not terminal:
+        typer.echo("; ".join(f"{name} {value}" for name, value in rows), err=True)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False)
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    Console(stderr=True).print(table)
+
+
+@app.command()
+def segment(
+    pages: Annotated[list[str], typer.Argument(help="Image or PDF files, folders, patterns, archives; - for stdin.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for word pictures and words.jsonl.")] = None,
+    segmenter: Segmenter = "inkgap",
+) -> None:
+    """Find the words of pages: a JSON line for each, in reading order, on standard output or in OUT.
+
+    Exit code 1 says that some page could not be used.
+    """
+    from inktraj.pseudolabel.parts import load_part
+
+    part = load_part("segmenter", segmenter)
+    if out is not None:
+        _make_folder(out)
+    with _writing(out and out / "words.jsonl") as write:
+
+        def do(source: Source | None) -> None:
+            page = _page(source)
+            for crop in part(page).words:
+                write(json.dumps(_word(page, crop, out), ensure_ascii=False) + "\n")
+
+        failed = _failures(_sources(pages), do)
+    if failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+@app.command()
+def recover(
+    images: Annotated[list[str], typer.Argument(help="Pictures of one word each; - for standard input.")],
+    form: Annotated[str | None, typer.Option("--format", help="jsonl (default), inkml or svg.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the ink; its suffix chooses the form.")] = None,
+    recoverer: Recoverer = "tracer",
+) -> None:
+    """Recover the strokes of word pictures: ink on standard output or in OUT.
+
+    Exit code 1 says that some picture could not be used.
+    """
+    from inktraj.io import InkRecord, write_ink
+    from inktraj.pseudolabel.parts import load_part
+    from inktraj.recovery import recover as recovered
+
+    part = load_part("recoverer", recoverer)
+    records: list[InkRecord] = []
+
+    def do(source: Source | None) -> None:
+        page = _page(source)
+        records.append(InkRecord(page.id, recovered(page.pixels, recoverer=part)))
+
+    failed = _failures(_sources(images), do)
+    if out is None:
+        write_ink(sys.stdout.buffer, records, form or "jsonl")
+    else:
+        write_ink(out, records, form)
+    if failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+@app.command()
+def render(
+    inks: Annotated[list[str], typer.Argument(help="InkML, JSONL or SVG files; - for standard input.")],
+    out: Annotated[Path, typer.Option(help="PNG file (- for standard output), or a folder for several pictures.")],
+    pen: Annotated[float | None, typer.Option(help="Pen width in pixels; the ink's median by default.")] = None,
+    local_widths: Annotated[bool, typer.Option("--local-widths", help="Draw the ink's own widths.")] = False,
+    pen_up: Annotated[bool, typer.Option("--pen-up", help="Show where the pen moved in the air.")] = False,
+    each: Annotated[bool, typer.Option("--each", help="A picture for each ink, not for each page or file.")] = False,
+    form: Annotated[str | None, typer.Option("--from", help="Form of the files: inkml, jsonl or svg.")] = None,
+) -> None:
+    """Draw ink as PNG, dark on white.
+
+    The inks of one page, or of one file that tells of no pages, are drawn together.
+    """
+    from inktraj.io import read_ink
+    from inktraj.rendering import render as rendered
+
+    pictures: dict[str, list[InkRecord]] = {}
+    for place in inks:
+        for record in read_ink(sys.stdin.buffer if place == "-" else place, form):
+            page = record.extra.get("page") or ("ink" if place == "-" else Path(place).stem)
+            pictures.setdefault(_free(record.id or page, pictures) if each else page, []).append(record)
+    if not pictures:
+        raise DataError(f"no ink in {', '.join(inks)}: there is nothing to draw")
+    folder = each or len(pictures) > 1
+    if folder:
+        _make_folder(out)
+    for name, records in pictures.items():
+        ink = _together(name, [record.ink for record in records])
+        pixels = rendered(ink, pen=pen, widths="local" if local_widths else "constant", pen_up=pen_up)
+        _write_png(out / f"{_safe(name)}.png" if folder else out, pixels)
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="InkML, JSONL or SVG file; - for standard input.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="File to write; - for standard output.")],
+    form: Annotated[str | None, typer.Option("--from", help="Form of IN, where its name does not tell.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Form of OUT: inkml, jsonl or svg.")] = None,
+) -> None:
+    """Convert ink between InkML, JSONL and SVG."""
+    from inktraj.io import read_ink, write_ink
+
+    if target == "-" and to is None:
+        raise DataError("standard output has no suffix that names its form; say --to inkml, --to jsonl or --to svg")
+    records = read_ink(sys.stdin.buffer if source == "-" else source, form)
+    write_ink(sys.stdout.buffer if target == "-" else target, records, to)
+
+
+def _sources(places: list[str]) -> Iterator[Source | None]:
+    """Name the pages of all places; None stands for standard input."""
+    from inktraj.io.images import find_sources
+
+    for place in places:
+        if place == "-":
+            yield None
+        else:
+            yield from find_sources(place)
+
+
+def _page(source: Source | None) -> Page:
+    from inktraj.io.images import load, read_image
+    from inktraj.page import Page
+
+    image = read_image(sys.stdin.buffer) if source is None else load(source)
+    return Page(image.pixels, id=image.id, source=image.source, sha256=image.sha256)
+
+
+def _failures(sources: Iterator[Source | None], do: Callable[[Source | None], None]) -> int:
+    """Do something with each page and tell of those with which it fails; return their number."""
+    failed = 0
+    for source in sources:
+        try:
+            do(source)
+        except DataError as err:
+            _complain(str(err))
+            failed += 1
+    return failed
+
+
+def _word(page: Page, crop: WordCrop, out: Path | None) -> dict[str, Any]:
+    name = None
+    if out is not None:
+        name = f"{_safe(f'{page.id}__{crop.id}')}.png"
+        _write_png(out / name, crop.image)
+    return {
+        "page_id": page.id,
+        "id": crop.id,
+        "line": crop.line,
+        "index": crop.index,
+        "polygon": crop.polygon.round(2).tolist(),
+        "width": crop.image.shape[1],
+        "height": crop.image.shape[0],
+        "to_page": crop.to_page.tolist(),
+        "image": name,
+    }
+
+
+def _together(name: str, inks: list[Ink]) -> Ink:
+    from inktraj.ink import Ink
+
+    frames = {ink.frame for ink in inks}
+    if len(frames) > 1:
+        raise DataError(
+            f"the {len(inks)} inks of {name!r} lie in {len(frames)} different frames and cannot be drawn together; "
+            "use --each for a picture of each"
+        )
+    return Ink.concat(inks, inks[0].frame)
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    number, free = 2, name
+    while free in taken:
+        number, free = number + 1, f"{name}-{number}"
+    return free
+
+
+def _safe(name: str) -> str:
+    """Return a file name without the characters that would lead elsewhere."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "ink"
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise DataError(f"{path}: cannot be made a folder ({err.strerror}); is there a file of that name?") from err
+
+
+@contextmanager
+def _writing(path: Path | None) -> Iterator[Callable[[str], object]]:
+    if path is None:
+        yield sys.stdout.write
+        return
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file.write
+    except OSError as err:
+        raise DataError(f"{path}: cannot be written ({err.strerror})") from err
+
+
+def _write_png(path: Path, pixels: U8) -> None:
+    import cv2
+
+    data = cv2.imencode(".png", pixels)[1].tobytes()
+    if str(path) == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        path.write_bytes(data)
+    except OSError as err:
+        raise DataError(f"{path}: cannot be written ({err.strerror})") from err

@@ -179,7 +179,7 @@ def _writing_only(ink: BoolArray, pen: float) -> BoolArray:
     if count == 1:
         return ink
     h, w = ink.shape
-    keep = stats[:, cv2.CC_STAT_AREA] >= max(3.0, (0.5 * pen) ** 2)
+    keep = stats[:, cv2.CC_STAT_AREA] >= max(3.0, 0.45 * pen**2)
     # Scanner borders and the page's own edge: long, and touching the image's edge.
     long = (stats[:, cv2.CC_STAT_WIDTH] > 0.2 * w) | (stats[:, cv2.CC_STAT_HEIGHT] > 0.2 * h)
     keep &= ~(long & _at_edge(labels, count))
@@ -204,7 +204,8 @@ def _rules(contrast: F32, pen: float) -> BoolArray:
     """Return the pixels of horizontal ruling."""
     h, w = contrast.shape
     # Rules can be fainter than any ink, but not fainter than most of the paper's own texture.
-    least = float(np.clip(np.percentile(contrast[::4, ::4], 88), 0.8 * MIN_CONTRAST, 0.15))
+    sample = contrast[::4, ::4]
+    least = float(np.clip(np.percentile(sample[sample < 0.3], 88), 0.8 * MIN_CONTRAST, 0.15))
     candidates = (contrast > least).astype(np.uint8)
     out = np.zeros((h, w), dtype=bool)
     for curve in _rule_curves(candidates, pen):

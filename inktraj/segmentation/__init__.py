@@ -40,3 +40,20 @@ class Segmenter(Protocol):
     def __call__(self, page: Page) -> Segmentation:
         """Return the page's lines and words; none at all for a page without writing."""
         ...
+
+
+def segment(page: Page, *, segmenter: Segmenter | None = None) -> Segmentation:
+    """Find a page's lines and words, in reading order.
+
+    Parameters
+    ----------
+    page
+        The page; an array ``(h, w, 3)`` becomes one by ``Page(pixels)``.
+    segmenter
+        Another segmenter than the embedded `InkGapSegmenter`.
+    """
+    if segmenter is None:
+        from inktraj.segmentation.inkgap import InkGapSegmenter
+
+        segmenter = InkGapSegmenter()
+    return segmenter(page)

@@ -1,0 +1,171 @@
+"""Detected quads → text lines with a centre curve, in reading order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """Where one line of text runs.
+
+    In the line's own coordinates u runs along the chord from `start` to `end`, in pixels, and v across it,
+    downwards, measured from the centre curve.
+
+    Parameters
+    ----------
+    start, end
+        ``(2,)`` page coordinates of the centre at the left and right end.
+    height
+        Height of the letters, ascender to descender, in pixels.
+    bend
+        Polynomial coefficients (highest first) of the centre curve's v over u in multiples of the length.
+    """
+
+    start: FloatArray
+    end: FloatArray
+    height: float
+    bend: tuple[float, ...] = (0.0,)
+
+    @property
+    def length(self) -> float:
+        """Length of the chord in pixels."""
+        return float(np.hypot(*(self.end - self.start)))
+
+    @property
+    def along(self) -> FloatArray:
+        """Unit vector of the reading direction."""
+        return (self.end - self.start) / max(self.length, 1e-9)
+
+    def local(self, points: FloatArray) -> FloatArray:
+        """Map page points ``(n, 2)`` to u, v."""
+        direction = self.along
+        shifted = points - self.start
+        u = shifted @ direction
+        v = shifted @ np.array([-direction[1], direction[0]])
+        return np.column_stack([u, v - self.centre(u)])
+
+    def page(self, local: FloatArray) -> FloatArray:
+        """Map u, v ``(n, 2)`` to page points; the inverse of `local`."""
+        direction = self.along
+        u = local[:, 0]
+        v = local[:, 1] + self.centre(u)
+        return self.start + u[:, None] * direction + v[:, None] * np.array([-direction[1], direction[0]])
+
+    def centre(self, u: FloatArray) -> FloatArray:
+        """Return the centre curve's offset from the chord at u, in pixels; held constant beyond the ends."""
+        share = np.clip(u / max(self.length, 1e-9), 0, 1)
+        return np.asarray(np.polyval(self.bend, share), dtype=np.float64)
+
+
+def tracks_from_quads(quads: FloatArray) -> list[Track]:
+    """Join quads ``(n, 4, 2)`` that lie on one line and return the lines in reading order.
+
+    Quads taller than wide are dropped unless nearly square: they are upright stamps and margins, not lines.
+    """
+    tracks = []
+    for quad in quads:
+        left, right = (quad[0] + quad[3]) / 2, (quad[1] + quad[2]) / 2
+        height = float(np.hypot(*(quad[3] - quad[0])) + np.hypot(*(quad[2] - quad[1]))) / 2
+        if right[0] < left[0]:
+            left, right = right, left
+        track = Track(left, right, height)
+        if height >= 4 and track.length >= 0.6 * height and abs(right[1] - left[1]) <= 0.8 * track.length:
+            tracks.append(track)
+    joined = True
+    while joined:
+        joined = False
+        for i in range(len(tracks)):
+            for j in range(i + 1, len(tracks)):
+                both = _join(tracks[i], tracks[j])
+                if both is not None:
+                    tracks[i] = both
+                    del tracks[j]
+                    joined = True
+                    break
+            if joined:
+                break
+    return _reading_order(tracks)
+
+
+def _join(a: Track, b: Track) -> Track | None:
+    """Return one track for two pieces of one line, or None where they are two lines."""
+    if a.start[0] > b.start[0]:
+        a, b = b, a
+    height = (a.height * a.length + b.height * b.length) / max(a.length + b.length, 1e-9)
+    small, large = sorted((a.height, b.height))
+    ends = a.local(np.array([b.start, b.end]))
+    gap = float(ends[0, 0]) - a.length
+    overlap = min(a.length, float(ends[1, 0])) - max(0.0, float(ends[0, 0]))
+    inside = overlap > 0.7 * min(a.length, b.length)
+    # The nearer end of each, seen from the other: both must meet on one line.
+    meet = abs(float(ends[0, 1])) if not inside else float(np.abs(ends[:, 1]).max())
+    back = abs(float(b.local(a.end[None])[0, 1])) if not inside else 0.0
+    turn = abs(float(np.cross([*a.along, 0], [*b.along, 0])[2]))
+    if max(meet, back) > 0.35 * height or gap > 2.5 * height or turn > 0.12 or small < 0.45 * large:
+        return None
+    if inside and meet > 0.3 * height:
+        return None
+    points = np.array([a.start, a.end, b.start, b.end])
+    return Track(points[points[:, 0].argmin()], points[points[:, 0].argmax()], height)
+
+
+def _reading_order(tracks: list[Track]) -> list[Track]:
+    """Sort from top to bottom, lines beside each other from left to right.
+
+    A line comes before another when it lies above it where they overlap along x, or, where they do not
+    overlap, when it lies higher by half a line or is on its left.
+    """
+    if not tracks:
+        return []
+    rows: list[list[Track]] = []
+    for track in sorted(tracks, key=lambda t: float((t.start + t.end)[1])):
+        for row in rows:
+            level = float(np.mean([(t.start + t.end)[1] / 2 for t in row]))
+            apart = all(track.start[0] > t.end[0] - t.height or track.end[0] < t.start[0] + t.height for t in row)
+            if apart and abs((track.start + track.end)[1] / 2 - level) < 0.5 * min(track.height, row[0].height):
+                row.append(track)
+                break
+        else:
+            rows.append([track])
+    rows.sort(key=lambda row: float(np.mean([(t.start + t.end)[1] for t in row])))
+    return [track for row in rows for track in sorted(row, key=lambda t: float(t.start[0]))]
+
+
+def bent(track: Track, points: FloatArray) -> Track:
+    """Return the track with its centre curve fitted to its ink.
+
+    Parameters
+    ----------
+    track
+        A line with a straight centre.
+    points
+        Page coordinates ``(n, 2)`` of ink pixels near it.
+    """
+    local = track.local(points)
+    local = local[np.abs(local[:, 1]) < 0.6 * track.height]
+    windows = int(np.clip(track.length / (1.5 * track.height), 1, 40))
+    place = np.clip((local[:, 0] / max(track.length, 1e-9) * windows).astype(np.int64), 0, windows - 1)
+    centres, middles, weights = [], [], []
+    for w in range(windows):
+        part = local[place == w]
+        if len(part) >= 20:
+            centres.append((w + 0.5) / windows)
+            middles.append(float(np.median(part[:, 1])))
+            weights.append(np.sqrt(len(part)))
+    if len(centres) < 2:
+        return track
+    degree = min(2 if track.length > 8 * track.height else 1, len(centres) - 1)
+    x, y, weight = np.array(centres), np.array(middles), np.array(weights)
+    # Reweighted once, so that one tall word does not bend the line.
+    fit = np.polyfit(x, y, degree, w=weight)
+    residual = np.abs(y - np.polyval(fit, x))
+    fit = np.polyfit(x, y, degree, w=weight / (1 + (residual / (0.1 * track.height)) ** 2))
+    if np.abs(np.polyval(fit, np.linspace(0, 1, 9))).max() > 0.6 * track.height:
+        return track
+    return Track(track.start, track.end, track.height, tuple(float(c) for c in fit))

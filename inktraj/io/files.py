@@ -1,0 +1,97 @@
+"""Paths and file objects, text and binary ones, read and written alike; and frames for ink that has none."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inktraj.errors import DataError, ParseError
+from inktraj.ink import Frame
+
+File = str | Path | IO[Any]
+
+
+def name_of(file: File) -> str:
+    """Return how errors call a file."""
+    name = os.fspath(file) if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
+    return name if isinstance(name, str) and name else "<stream>"
+
+
+def read_bytes(file: File) -> bytes:
+    """Read a whole file; text becomes UTF-8. Raises DataError where it cannot be read."""
+    try:
+        if isinstance(file, str | os.PathLike):
+            return Path(file).read_bytes()
+        data = file.read()
+    except OSError as err:
+        raise DataError(f"{name_of(file)}: cannot be read ({err.strerror or err})") from err
+    except UnicodeDecodeError as err:
+        raise ParseError(
+            f"{name_of(file)}: not text in {err.encoding} (byte {err.start}); open it in binary mode"
+        ) from err
+    return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
+
+
+def read_text(file: File) -> str:
+    """Read a whole file of UTF-8, with or without a byte order mark. Raises ParseError where it is not."""
+    data = read_bytes(file)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        line = data.count(b"\n", 0, err.start) + 1
+        raise ParseError(
+            f"{name_of(file)}, line {line}: byte {err.start} ({data[err.start]:#04x}) is not UTF-8; save it as UTF-8"
+        ) from err
+
+
+def write_text(file: File, text: str) -> None:
+    """Write UTF-8 with ``\\n`` line ends. Raises DataError where it cannot be written."""
+    try:
+        if isinstance(file, str | os.PathLike):
+            Path(file).write_text(text, encoding="utf-8", newline="\n")
+        elif isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
+            file.write(text)
+        else:
+            file.write(text.encode("utf-8"))
+    except OSError as err:
+        raise DataError(f"{name_of(file)}: cannot be written ({err.strerror or err})") from err
+    except UnicodeEncodeError as err:
+        raise DataError(f"{name_of(file)}: the text cannot be written as {err.encoding} ({err})") from err
+
+
+def number(value: float) -> str:
+    """Write a number with seven significant digits and without an exponent."""
+    short = f"{value + 0.0:.7g}"  # -0 becomes 0
+    if "e" in short:
+        return np.format_float_positional(value, precision=7, unique=False, fractional=False, trim="-")
+    return short
+
+
+def inferred_frame(
+    strokes: Sequence[NDArray[np.float64]], unit: str
+) -> tuple[list[NDArray[np.float64]], Frame, dict[str, str]]:
+    """Give strokes of a file without a frame one that holds them.
+
+    The frame begins at 0 and ends one unit behind the last point. Strokes with negative coordinates are
+    moved, by a whole number of units, to begin at 0.
+
+    Returns
+    -------
+    strokes, frame, notes
+        `notes` says that the frame is inferred, and how far strokes were moved.
+    """
+    notes = {"frame": "inferred"}
+    if not strokes:
+        return [], Frame(1, 1, unit), notes
+    points = np.concatenate(strokes)
+    shift = np.where(points.min(axis=0) < 0, np.floor(points.min(axis=0)), 0.0)
+    if shift.any():
+        notes["moved"] = " ".join(number(-v) for v in shift)
+    width, height = np.floor(points.max(axis=0) - shift) + 1
+    return [s - shift for s in strokes], Frame(float(width), float(height), unit), notes

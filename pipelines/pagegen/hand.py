@@ -158,7 +158,8 @@ def _letter(char: str, hand: Hand, at: float, rng: np.random.Generator) -> tuple
 
 def _wobble(strokes: list[Stroke], strength: float, rng: np.random.Generator) -> list[Stroke]:
     """Bend the plane a little, so that no two letters of a kind are alike and joins stay joined."""
-    waves = rng.normal(0, 1, (6, 2)) * (2 * np.pi / rng.uniform(9, 40, (6, 1)))
+    angles, lengths = rng.uniform(0, 2 * np.pi, 6), rng.uniform(12, 45, 6)
+    waves = np.column_stack([np.cos(angles), np.sin(angles)]) * (2 * np.pi / lengths[:, None])
     phases, sway = rng.uniform(0, 2 * np.pi, 6), rng.normal(0, strength / 6**0.5, (6, 2))
     return [s + np.sin(s @ waves.T + phases) @ sway for s in strokes]
 

@@ -226,6 +226,23 @@ def test_pages_of_one_file(tmp_path: Path, suffix: str) -> None:
         read_image(tmp_path / f"a.{suffix}", index=3)
 
 
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("RGB", {"compression": "jpeg", "quality": 95}),
+        ("RGB", {"compression": "tiff_lzw", "big_tiff": True}),
+        ("1", {"compression": "group4"}),
+    ],
+)
+def test_tiff_as_scanners_write_it(tmp_path: Path, mode: str, options: dict[str, object]) -> None:
+    y, x = np.mgrid[:64, :64]
+    soft = Image.fromarray(np.stack([x * 4, y * 4, 255 - x * 2], axis=-1).astype(np.uint8)).convert(mode)
+    soft.save(tmp_path / "a.tif", save_all=True, append_images=[soft.rotate(180)], **options)
+    first, second = (load(s).pixels.astype(int) for s in find_sources(tmp_path))
+    assert np.abs(first - np.asarray(soft.convert("RGB"))).mean() < 3
+    assert np.abs(first - second[::-1, ::-1]).mean() < 3
+
+
 def test_page_of_a_one_page_form(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="one page"):
         read_image(save(tmp_path / "a.png"), index=1)
@@ -292,6 +309,8 @@ def test_file_objects(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_image(Pipe()).pixels, gradient())
     with (tmp_path / "a.png").open("rb") as file:
         assert read_image(file).id == "a"
+    Pipe.name, Pipe.inner = "<stdin>", io.BytesIO(data)  # type: ignore[attr-defined]
+    assert (read_image(Pipe()).id, Pipe.inner.read()) == ("page", b"")
     with pytest.raises(DataError, match="binary mode"):
         read_image(io.StringIO("text"))
 

@@ -547,3 +547,22 @@ def test_svg_root() -> None:
     with pytest.raises(ParseError, match="root is <html>"):
         read_svg(io.StringIO("<html/>"))
     assert read_svg(io.StringIO("<svg/>")) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_damaged_files_never_escape_as_other_errors(form: str) -> None:
+    rng = np.random.default_rng(11)
+    file = io.BytesIO()
+    FORMS[form][1](file, [WORD, InkRecord("w2", WORD.ink, "b")])
+    data = np.frombuffer(file.getvalue() + (CONTEXTS + CROHME).encode() * (form == "inkml"), np.uint8)
+    useful = np.frombuffer(b"0123456789-.,'\"<>/= {}[]MLCQZelx#*?TF\n\xff\x00", np.uint8)
+    for _ in range(400):
+        damaged = data.copy()
+        where = rng.integers(0, len(data), 3)
+        damaged[where] = rng.choice(useful, 3)
+        cut = damaged[: rng.integers(1, len(data))] if rng.random() < 0.2 else damaged
+        try:
+            got = read_ink(io.BytesIO(cut.tobytes()), form)
+        except (ParseError, IgnoredElements):
+            continue
+        assert all(isinstance(r, InkRecord) for r in got)

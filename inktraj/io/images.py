@@ -237,7 +237,7 @@ def read_image(path: str | Path | BinaryIO, *, index: int = 0) -> ImageFile:
         return load(source)
     name = getattr(path, "name", None)
     name = _printable(name) if isinstance(name, str) and name else "<stream>"
-    stem = _stem(os.path.basename(name)) if name != "<stream>" else "page"
+    stem = "page" if name.startswith("<") else _stem(os.path.basename(name))  # such as <stdin>
     shown = name + (f"#page={index + 1}" if index else "")
     return _read(io.BytesIO(_bounded(path, name)), index, _page_id(stem, index), shown)
 

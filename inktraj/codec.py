@@ -11,7 +11,8 @@ Conventions
   where the centre of the upper left pixel is (0, 0), token 0 stands for −0.5 px. Offsets are exact, not
   rounded to whole pixels as in a padded image.
 * Tuples and text, as in inkGround's prompt (its appendix A shows ``(145,122,1)`` and ``x145y122``), are written
-  in the frame's own coordinates, rounded to integers, unless a square's side is asked for by ``CodecSpec(name, side=224)``. Tuples have s = 1 at a stroke's first point, else 0:
+  in the frame's own coordinates, rounded to integers, unless a square's side is asked for by
+  ``CodecSpec(name, side=224)``. Tuples have s = 1 at a stroke's first point, else 0:
   ``[(145,122,1), (146,124,0)]``. Text has a lone ``s`` before each stroke: ``s x145y122 x146y124``.
 * Encoding moves a point by at most half a token along x and y. Widths and times are not encoded.
 * Decoding keeps what can be used and reports everything else as a `Problem`; it makes up no point.

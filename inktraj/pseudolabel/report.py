@@ -18,6 +18,9 @@ from numpy.typing import ArrayLike
 SIZE_LIMIT = 80_000_000
 """Bytes after which further pages are listed without pictures and strokes, so that browsers still open the file."""
 
+TOLERANCE = 0.2
+"""Pixels by which the report's strokes may differ from the recovered ones, for the sake of fewer points."""
+
 _PAGES = "<!-- pages -->"
 _SUMMARY = "<!-- summary -->"
 
@@ -106,10 +109,14 @@ def _page_data(page: dict[str, Any], picture: bytes) -> dict[str, Any]:
 
 
 def _strokes(points: list[list[float]]) -> list[list[int]]:
+    """Return each stroke without the points that a straight line replaces within `TOLERANCE`."""
+    import cv2
+
     if not points:
         return []
-    array = np.asarray(points)
-    return [_tenths(stroke) for stroke in np.split(array[:, :2], np.flatnonzero(array[:, 2])[1:])]
+    array = np.asarray(points, dtype=np.float32)
+    strokes = np.split(array[:, :2], np.flatnonzero(array[:, 2])[1:])
+    return [_tenths(cv2.approxPolyDP(np.ascontiguousarray(s), TOLERANCE, False)) for s in strokes]
 
 
 def _tenths(points: ArrayLike) -> list[int]:

@@ -30,7 +30,7 @@ from inktraj.pseudolabel.label import Labelled, label_page
 from inktraj.pseudolabel.parts import PartNames, Parts
 from inktraj.pseudolabel.record import PseudoLabel
 
-PREVIEW_SIDE = 1400
+PREVIEW_SIDE = 1200
 """Longer side in pixels of the page's picture that is kept for the report."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

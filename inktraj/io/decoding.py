@@ -331,10 +331,10 @@ def _pdf_scale(page: Any, name: str) -> float:
         raise DataError(f"{name}: the PDF page has a size of {width:g}×{height:g} pt, expected positive numbers")
     dpi = float(PDF_DPI)
     for image in page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE], max_depth=4):
-        pixels_x, pixels_y = image.get_px_size()
+        if (measured := _pdf_image(image)) is None:
+            continue  # pdfium draws nothing for it
+        pixels_x, pixels_y, area = measured
         check_size(pixels_x, pixels_y, f"{name}, an image on the PDF page")
-        left, bottom, right, top = image.get_bounds()
-        area = (right - left) * (top - bottom)
         if area > 0.1 * width * height:
             dpi = max(dpi, min(72 * math.sqrt(pixels_x * pixels_y / area), PDF_MAX_DPI))
     most = min(math.sqrt(MAX_PIXELS / (width * height)), MAX_SIDE / max(width, height)) * 0.999
@@ -345,6 +345,22 @@ def _pdf_scale(page: Any, name: str) -> float:
         )
     # A hair less, as pdfium rounds sizes up: 300 dpi of a 900 px scan must not become 901 px.
     return min(dpi / 72, most) * (1 - 1e-6)
+
+
+def _pdf_image(image: Any) -> tuple[int, int, float] | None:
+    """Return an image's width and height in pixels and its area on the page in square points, if it has any.
+
+    pdfium's own functions, as pypdfium2 4 and 5 call theirs differently.
+    """
+    from ctypes import c_float, c_uint
+
+    from pypdfium2 import raw
+
+    size, edges = (c_uint(), c_uint()), (c_float(), c_float(), c_float(), c_float())
+    if not (raw.FPDFImageObj_GetImagePixelSize(image.raw, *size) and raw.FPDFPageObj_GetBounds(image.raw, *edges)):
+        return None
+    left, bottom, right, top = (edge.value for edge in edges)
+    return size[0].value, size[1].value, (right - left) * (top - bottom)
 
 
 def count_pages(file: BinaryIO) -> int:

@@ -9,6 +9,7 @@ Everything heavy is imported inside the commands, so that ``inktraj --help`` cos
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,10 @@ def main() -> None:
     try:
         app()
     except InktrajError as err:
+        if isinstance(err.__cause__, BrokenPipeError):
+            # The reader, such as head, has what it wanted; what is left in the buffer has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(SOME_FAILED)
         _complain(str(err))
         sys.exit(UNUSABLE)
 

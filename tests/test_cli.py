@@ -350,4 +350,4 @@ def test_a_closed_pipe_is_no_traceback(inks):
     done = process("-c", f"import sys; sys.argv = ['inktraj', 'convert', {str(inks)!r}, '-', '--to', 'svg'];"
                    "import os; r, w = os.pipe(); os.dup2(w, 1); os.close(r); os.close(w);"
                    "from inktraj.cli import main; main()")  # fmt: skip
-    assert done.stderr == b""
+    assert (done.returncode, done.stderr) == (1, b"")

@@ -557,6 +557,22 @@ def test_tiff_whose_chain_breaks_keeps_its_good_pages(tmp_path: Path) -> None:
         load(sources[2])
 
 
+@pytest.mark.parametrize("big", [False, True])
+def test_reduced_copies_in_a_tiff_are_no_pages(tmp_path: Path, big: bool) -> None:
+    """Three images, the second of which is marked as a preview (NewSubfileType 1)."""
+    images = [Image.new("L", (10, 10), 50 * i) for i in range(3)]
+    path = tmp_path / "a.tif"
+    images[0].save(path, save_all=True, append_images=images[1:], tiffinfo={254: 0}, big_tiff=big)
+    data = bytearray(path.read_bytes())
+    entry = struct.pack("<HHQ", 254, 4, 1) if big else struct.pack("<HHI", 254, 4, 1)
+    first = data.index(entry)
+    data[data.index(entry, first + 1) + len(entry)] = 1
+    path.write_bytes(data)
+    sources = find_sources(path)
+    assert [s.index for s in sources] == [0, 2]
+    assert [int(load(s).pixels[5, 5, 0]) for s in sources] == [0, 100]
+
+
 def test_tiff_whose_chain_is_a_loop(tmp_path: Path) -> None:
     path = multipage(tmp_path / "a.tif", 1)
     data = bytearray(path.read_bytes())

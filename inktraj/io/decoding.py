@@ -363,45 +363,50 @@ def _pdf_image(image: Any) -> tuple[int, int, float] | None:
     return size[0].value, size[1].value, (right - left) * (top - bottom)
 
 
-def count_pages(file: BinaryIO) -> int:
-    """Return how many pages a file has, without decoding any.
+def find_pages(file: BinaryIO) -> list[int]:
+    """Return the indices of a file's pages, without decoding any.
 
-    A damaged or unknown file counts 1, and a TIFF whose chain of pages breaks off counts the missing one
-    too: loading it then says what is wrong. So does a PDF where pypdfium2 is not installed.
+    A damaged or unknown file has page 0, and a TIFF whose chain of pages breaks off has the missing one too:
+    loading it then says what is wrong. So has a PDF where pypdfium2 is not installed. A TIFF's copies of its
+    pages in a lower resolution, as previews or pyramids, are no pages.
     """
     file.seek(0)
     kind = sniff(file.read(1024))
     if kind == "TIFF":
-        return _count_tiff(file)
-    if kind == "PDF":
-        return _count_pdf(file)
-    return 1
+        return _tiff_pages(file)
+    return list(range(_count_pdf(file))) if kind == "PDF" else [0]
 
 
-def _count_tiff(file: BinaryIO) -> int:
+def _tiff_pages(file: BinaryIO) -> list[int]:
     """Walk the chain of image file directories (TIFF 6.0, section 2; BigTIFF has 8-byte offsets)."""
     file.seek(0)
     head = file.read(16)
-    order = "little" if head[:2] == b"II" else "big"
-
-    def number(data: bytes) -> int:
-        return int.from_bytes(data, order)  # type: ignore[arg-type]
-
-    big = number(head[2:4]) == 43
-    offset, size_n, size_entry, size_offset = (number(head[8:16]), 8, 20, 8) if big else (number(head[4:8]), 2, 12, 4)
-    seen: set[int] = set()
+    order: Any = "little" if head[:2] == b"II" else "big"
+    big = int.from_bytes(head[2:4], order) == 43
+    size_count, size_entry, size_offset = (8, 20, 8) if big else (2, 12, 4)
+    offset = int.from_bytes(head[8:16] if big else head[4:8], order)
+    pages, seen = [], set[int]()
     while offset and offset not in seen:
+        index = len(seen)
         seen.add(offset)
         file.seek(offset)
-        count = file.read(size_n)
-        if len(count) < size_n:
-            break
-        file.seek(number(count) * size_entry, io.SEEK_CUR)
+        count = int.from_bytes(file.read(size_count), order)
+        entries = file.read(min(count, 65535) * size_entry)
         following = file.read(size_offset)
-        if len(following) < size_offset:
-            break
-        offset = number(following)
-    return max(len(seen), 1)
+        whole = count > 0 and len(following) == size_offset
+        if not (whole and _is_reduced(entries, size_entry, order)):
+            pages.append(index)
+        offset = int.from_bytes(following, order) if whole else 0
+    return pages or [0]
+
+
+def _is_reduced(entries: bytes, size: int, order: Any) -> bool:
+    """Tell whether a TIFF directory's NewSubfileType (tag 254) marks a copy in a lower resolution."""
+    for at in range(0, len(entries), size):
+        if int.from_bytes(entries[at : at + 2], order) == 254:
+            value = entries[at + size - (8 if size == 20 else 4) :][:4]
+            return bool(int.from_bytes(value, order) & 1)
+    return False
 
 
 def _count_pdf(file: BinaryIO) -> int:

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from inktraj.errors import DataError
-from inktraj.io.decoding import FORMS, IMAGE_KINDS, MAX_PIXELS, MAX_SIDE, U8, count_pages, decode, sniff
+from inktraj.io.decoding import FORMS, IMAGE_KINDS, MAX_PIXELS, MAX_SIDE, U8, decode, find_pages, sniff
 
 __all__ = [
     "MAX_FILE_BYTES",
@@ -139,7 +139,7 @@ class _Found:
     relative: str
     path: str
     member: str | None
-    pages: int
+    pages: tuple[int, ...]
 
 
 def find_sources(where: str | Path) -> Sources:
@@ -285,9 +285,9 @@ def _printable(text: str) -> str:
 def _on_disk(path: str, relative: str) -> _Found:
     try:
         with open(path, "rb") as file:
-            pages = count_pages(file)
+            pages = tuple(find_pages(file))
     except OSError:
-        pages = 1  # loading it says why
+        pages = (0,)  # loading it says why
     return _Found(relative.replace(os.sep, "/"), path, None, pages)
 
 
@@ -424,20 +424,20 @@ def _tar_members(path: str) -> Iterator[tuple[str, Callable[[], IO[bytes] | None
                 yield info.name, lambda info=info: archive.extractfile(info), special  # type: ignore[misc]
 
 
-def _member_pages(opener: Callable[[], IO[bytes] | None]) -> int:
-    """Count a member's pages; only a TIFF or PDF is read whole for it. A damaged one counts 1."""
+def _member_pages(opener: Callable[[], IO[bytes] | None]) -> tuple[int, ...]:
+    """Return a member's pages; only a TIFF or PDF is read whole for it. A damaged one has page 0."""
     try:
         stream = opener()
         if stream is None:
-            return 1
+            return (0,)
         with stream:
             head = stream.read(1024)
             if sniff(head) not in ("TIFF", "PDF"):
-                return 1
+                return (0,)
             rest = stream.read(MAX_FILE_BYTES)
-            return count_pages(io.BytesIO(head + rest)) if len(rest) < MAX_FILE_BYTES else 1
+            return tuple(find_pages(io.BytesIO(head + rest))) if len(rest) < MAX_FILE_BYTES else (0,)
     except _ARCHIVE_ERRORS:
-        return 1
+        return (0,)
 
 
 @contextmanager
@@ -463,7 +463,7 @@ def _named(found: list[_Found]) -> Iterator[Source]:
     while True:
         owners: dict[str, set[int]] = {}
         for i, item in enumerate(found):
-            for page in range(item.pages):
+            for page in item.pages:
                 owners.setdefault(_page_id(_stem(item.relative, detail[i]), page).casefold(), set()).add(i)
         again = {i for group in owners.values() if len(group) > 1 for i in group if detail[i] < 2}
         if not again:
@@ -471,7 +471,7 @@ def _named(found: list[_Found]) -> Iterator[Source]:
         for i in again:
             detail[i] += 1
     for i, item in enumerate(found):
-        for page in range(item.pages):
+        for page in item.pages:
             yield Source(_page_id(_stem(item.relative, detail[i]), page), item.path, item.member, page)
 
 

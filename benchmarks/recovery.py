@@ -2,16 +2,17 @@
 
     python benchmarks/recovery.py --inks FILE.npz --split dev --recoverer tracer
 
-Recorded words are drawn with a round pen, recovered from the pixels, and compared with the recording. Figures are in the
-reference box (the recording's longer side is 1): both inks are resampled every 0.01 along the arc, strokes are joined in
-order with no pen-up bridge, and DTW is the mean Euclidean cost along the optimal path. `tolerant_dtw` matches strokes one
-to one in either direction before it measures. The word's place in the archive seeds its picture.
+Recorded words are drawn with a round pen, recovered from the pixels, and compared with the recording. Figures are in
+the reference box (the recording's longer side is 1): both inks are resampled every 0.01 along the arc, strokes are
+joined in order with no pen-up bridge, and DTW is the mean Euclidean cost along the optimal path. `tolerant_dtw` matches
+strokes one to one in either direction before it measures. The word's place in the archive seeds its picture.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import platform
 import subprocess
@@ -45,7 +46,7 @@ class Words:
     def strokes(self, word: int) -> list[np.ndarray]:
         """The word's strokes, arrays (n, 2) in archive units."""
         marks = self.stroke_offsets[self.word_offsets[word] : self.word_offsets[word + 1] + 1]
-        return [self.points[a:b] for a, b in zip(marks[:-1], marks[1:], strict=True) if b > a]
+        return [self.points[a:b] for a, b in itertools.pairwise(marks) if b > a]
 
     def choose(self, split: str, style: str | None, limit: int | None, seed: int = 0) -> np.ndarray:
         """Indices of the wanted words: a seeded choice of `limit`, in archive order."""
@@ -146,7 +147,7 @@ def mean_nearest(a, b):
 
 
 def tolerant_dtw(reference: list[np.ndarray], found: list[np.ndarray]) -> tuple[float, float]:
-    """Strokes matched one to one in either direction; those left over pay their nearest. And the share drawn forwards."""
+    """Strokes matched one to one in either direction (those left over pay their nearest); share drawn forwards."""
     forward = np.array([[dtw(r, f) for f in found] for r in reference])
     backward = np.array([[dtw(r, np.ascontiguousarray(f[::-1])) for f in found] for r in reference])
     cost = np.minimum(forward, backward)
@@ -250,7 +251,9 @@ def main() -> None:
     print(*failures[:20], sep="\n")
     if args.json:
         settings = {k: str(v) for k, v in vars(args).items() if k != "json"} | {"difficulty": "clean"}
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+        ).stdout.strip()
         record = {
             "benchmark": "recovery",
             "commit": commit,

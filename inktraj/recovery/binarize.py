@@ -1,8 +1,8 @@
 """A grey picture of one word → its ink, for images which no segmenter has cleaned.
 
-Ink is what is darker than half the depth of the strokes around it (so that the width stays true), joined to something clearly
-darker than the paper's noise (hysteresis): faint and quill strokes stay in one piece where one global threshold
-would shatter them.
+Ink is what is darker than half the depth of the strokes around it (so that the width stays true), joined to something
+clearly darker than the paper's noise (hysteresis): faint and quill strokes stay in one piece where one global
+threshold would shatter them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def binarize(gray: U8) -> BoolArray:
     ndarray
         ``(h, w)`` bool. Nothing is ink where nothing stands out of the paper's noise.
     """
-    soft = cv2.GaussianBlur(gray.astype(np.float32), (0, 0), 0.6)
+    soft: F32 = np.asarray(cv2.GaussianBlur(gray.astype(np.float32), (0, 0), 0.6), dtype=np.float32)
     depth = np.maximum(_paper(soft) - soft, 0)
     steps = np.abs(np.diff(soft, axis=1)) if gray.shape[1] > 1 else np.abs(np.diff(soft, axis=0))
     noise = 1.5 * float(np.median(steps)) if steps.size else 0.0

@@ -3,7 +3,7 @@
 Conventions
 -----------
 * Points are x, y in the mask's pixels, the upper left pixel's centre at (0, 0).
-* Edge ``i`` runs from node ``ends[i, 0]`` to ``ends[i, 1]`` along ``points[start[i]:start[i + 1]]``, both nodes included.
+* Edge ``i`` runs from node ``ends[i, 0]`` to ``ends[i, 1]`` along ``points[start[i]:start[i + 1]]``, both nodes in it.
 * Half-edge ``2 i`` leaves ``ends[i, 0]``, half-edge ``2 i + 1`` leaves ``ends[i, 1]``.
 
 Everything is done on flat arrays, each pass linear in the skeleton's length: a crop of noise has as many edges as
@@ -56,7 +56,7 @@ class SkeletonGraph:
 
     def edge(self, index: int) -> F64:
         """The path of one edge, ``(k, 2)``."""
-        return self.points[self.start[index] : self.start[index + 1]]
+        return np.asarray(self.points[self.start[index] : self.start[index + 1]])
 
     def degree(self) -> I64:
         """Number of edge ends at each node; a loop counts twice."""
@@ -64,7 +64,7 @@ class SkeletonGraph:
 
     def lengths(self) -> F64:
         """Length of each edge in pixels."""
-        return _lengths(self.start, self.points)
+        return np.asarray(_lengths(self.start, self.points))
 
 
 @njit(cache=True)
@@ -200,7 +200,7 @@ def _lengths(start, points):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _incidence(n_nodes, ends, alive):  # type: ignore[no-untyped-def]
+def incidence(n_nodes, ends, alive):  # type: ignore[no-untyped-def]
     """Half-edges by the node they leave: offsets ``(n + 1,)`` and half-edges, living edges only."""
     first = np.zeros(n_nodes + 1, np.int64)
     for i in range(len(ends)):
@@ -243,7 +243,7 @@ def _fuse(nodes, ends, start, points, alive):  # type: ignore[no-untyped-def]
     for i in range(len(ends)):
         had_edge[ends[i, 0]] = True
         had_edge[ends[i, 1]] = True
-    first, half = _incidence(n, ends, alive)
+    first, half = incidence(n, ends, alive)
     used = np.zeros(len(ends), np.bool_)
     new_id = np.full(n, -1, np.int64)
     kept = np.empty(n, np.int64)
@@ -470,7 +470,7 @@ def _keep(graph: SkeletonGraph, distance: F32, alive: NDArray[np.bool_]) -> Skel
 
 
 def skeleton_graph(
-    ink: U8, distance: F32, *, spur: float = 1.2, merge: float = 0.9, extend: bool = True
+    ink: U8, distance: F32, *, spur: float = 0.9, merge: float = 0.7, extend: bool = True
 ) -> SkeletonGraph:
     """Build the graph of an ink region.
 

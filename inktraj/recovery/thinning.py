@@ -1,8 +1,8 @@
 """Thinning: an ink region → a skeleton one pixel wide, in time linear in the ink's area.
 
-The rule is Guo and Hall's parallel thinning in two sub-iterations (Z. Guo, R. W. Hall, "Parallel thinning with two-subiteration
-algorithms", CACM 32(3), 1989). Only pixels beside a pixel that has just gone are looked at again, so that a large blob
-costs no more per pixel than a thin line.
+The rule is Guo and Hall's parallel thinning in two sub-iterations (Z. Guo, R. W. Hall, "Parallel thinning with
+two-subiteration algorithms", CACM 32(3), 1989). Only pixels beside a pixel that has just gone are looked at again, so
+that a large blob costs no more per pixel than a thin line.
 """
 
 from __future__ import annotations
@@ -94,6 +94,6 @@ def thin(mask: NDArray[np.bool_] | U8) -> U8:
     ndarray
         ``(h, w)`` uint8 of 0 and 1.
     """
-    skeleton = (np.asarray(mask) != 0).astype(np.uint8)
+    skeleton: U8 = (np.asarray(mask) != 0).astype(np.uint8)
     _thin(skeleton, DELETABLE, OFFSETS_Y, OFFSETS_X)
     return skeleton

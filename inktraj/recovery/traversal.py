@@ -1,42 +1,41 @@
 """Which way the pen went: a beam search over the skeleton graph for the cheapest way to draw every edge.
 
-A hypothesis is a pen somewhere on the graph with some edges drawn. One step draws one more edge: straight on, or after going
-back over drawn edges (a stem drawn down and up again), or after a lift. So hypotheses of one level have drawn equally
-many edges and can be compared by their cost alone: turning at junctions, retraced length, lifts, unlikely starts and
-stops, and ink left behind on the left. All lengths are in units of the word's height.
+A hypothesis is a pen somewhere on the graph with some edges drawn. One step draws one more edge: straight on, or after
+going back over drawn edges (a stem drawn down and up again), or after a lift. So hypotheses of one level have drawn
+equally many edges and can be compared by their cost alone: turning at junctions, retraced length, lifts, unlikely
+starts and stops, and ink left behind on the left. All lengths are in units of the word's height.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from inktraj.recovery.graph import I64, SkeletonGraph, _incidence
+from inktraj.recovery.graph import I64, SkeletonGraph, incidence
 
 F64 = NDArray[np.float64]
 
 LONGEST_WALK = 6  # edges retraced in one step at most
 LABELS = 28  # ways to go on looked at in one step
 STARTS = 7  # undrawn edges, leftmost first, at which a pen may be set down
+MOST_LAG = 1.5  # ink left behind counts up to so many heights
+LARGEST_PART = 300  # edges of a component searched together; a larger one is drawn in vertical strips
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(NamedTuple):
     """What the pen's moves cost. The unit is arbitrary; lengths are in heights of the word.
 
     Parameters
     ----------
     turn, turn_squared
-        Turning at a junction, by the angle / π and its square, near the junction.
+        Turning at a junction, by the angle / π and by its square.
     turn_far
-        The same by the directions seen from further away.
-    back
-        Turning round at a dead end.
-    back_inside
-        Turning round on an edge at a junction.
+        The square again, by the directions seen from further away.
+    back, back_inside
+        Turning round at a dead end; at a junction.
     retrace
         Going over a drawn edge, by length.
     lift
@@ -71,6 +70,69 @@ class Costs:
     upward: float = 0.15
     clockwise: float = 0.05
     left_behind: float = 0.4
+
+
+class _Net(NamedTuple):
+    """The whole graph as the search needs it (arrays; half-edges as in `inktraj.recovery.graph`)."""
+
+    nodes: Any  # (n, 2)
+    degree: Any  # (n,)
+    ends: Any  # (e, 2)
+    length: Any  # (e,) in heights
+    leftmost: Any  # (e,) smallest x of each edge
+    first: Any  # (n + 1,) offsets into half
+    half: Any  # half-edges by the node which they leave
+    directions: Any  # (2 e, 4) unit directions near and far at the start of each half-edge
+    turning: Any  # (2 e,) half turns along each half-edge
+    part: Any  # (e,) number of the part that is searched together
+    member: Any  # (e,) place in the part's list
+    optional: Any  # (e,) need not be drawn
+    height: float
+
+
+class _Beam(NamedTuple):
+    """Hypotheses, one a row."""
+
+    drawn: Any  # (k, n) how often each of the part's edges has been drawn
+    cost: Any  # (k,)
+    pen: Any  # (k,) the last half-edge, -1 before the first
+    key: Any  # (k,) hash of the set of drawn edges
+    front: Any  # (k,) place of the leftmost edge not yet drawn
+    lagging: Any  # (k,) and of the next one
+
+
+class _Offers(NamedTuple):
+    """The best steps found for the next level, in slots which `best` lists by rank."""
+
+    best: Any  # (k,) slots
+    rank: Any  # (k,) cost and what is left behind
+    cost: Any  # (k,)
+    parent: Any  # (k,)
+    lifted: Any  # (k,)
+    key: Any  # (k,)
+    walk: Any  # (k, LONGEST_WALK + 1) half-edges
+    size: Any  # (k,) how many
+
+
+class _History(NamedTuple):
+    """What each level kept: where each hypothesis came from and what it drew."""
+
+    parent: Any  # (levels, k)
+    lifted: Any  # (levels, k)
+    walk: Any  # (levels, k, LONGEST_WALK + 1)
+    size: Any  # (levels, k)
+
+
+@njit(cache=True)
+def _from(net, h):  # type: ignore[no-untyped-def]
+    """The node which a half-edge leaves."""
+    return net.ends[h // 2, h % 2]
+
+
+@njit(cache=True)
+def _to(net, h):  # type: ignore[no-untyped-def]
+    """The node to which a half-edge leads."""
+    return net.ends[h // 2, 1 - h % 2]
 
 
 @njit(cache=True)
@@ -132,21 +194,24 @@ def _half_edges(nodes, radius, degree, ends, start, points, length, pen, height)
 
 
 @njit(cache=True)
-def _turn_cost(d, e, c, costs):  # type: ignore[no-untyped-def]
-    """Arriving over half-edge e and leaving over c: cost of the bend, and of its sign."""
-    ix, iy, jx, jy = -d[e ^ 1, 0], -d[e ^ 1, 1], -d[e ^ 1, 2], -d[e ^ 1, 3]
+def _turn_cost(net, h, c, costs):  # type: ignore[no-untyped-def]
+    """Arriving over half-edge h and leaving over c."""
+    if c == h ^ 1 and net.ends[h // 2, 0] != net.ends[h // 2, 1]:
+        return costs.back if net.degree[_to(net, h)] == 1 else costs.back_inside
+    d = net.directions
+    ix, iy, jx, jy = -d[h ^ 1, 0], -d[h ^ 1, 1], -d[h ^ 1, 2], -d[h ^ 1, 3]
     near = np.arctan2(ix * d[c, 1] - iy * d[c, 0], ix * d[c, 0] + iy * d[c, 1]) / np.pi
     far = np.arctan2(jx * d[c, 3] - jy * d[c, 2], jx * d[c, 2] + jy * d[c, 3]) / np.pi
-    return costs[0] * abs(near) + costs[1] * near * near + costs[2] * far * far + costs[14] * near
+    bend = costs.turn * abs(near) + costs.turn_squared * near * near + costs.turn_far * far * far
+    return bend + costs.clockwise * near
 
 
 @njit(cache=True)
-def _way_cost(h, nodes, ends, turning, height, costs):  # type: ignore[no-untyped-def]
+def _way_cost(net, h, costs):  # type: ignore[no-untyped-def]
     """Cost of going along a half-edge for where it leads and how it bends."""
-    i, side = h // 2, h % 2
-    v, w = ends[i, side], ends[i, 1 - side]
-    dx, dy = (nodes[w, 0] - nodes[v, 0]) / height, (nodes[w, 1] - nodes[v, 1]) / height
-    return -costs[12] * dx - costs[13] * dy + costs[14] * turning[h]
+    v, w = _from(net, h), _to(net, h)
+    dx, dy = (net.nodes[w, 0] - net.nodes[v, 0]) / net.height, (net.nodes[w, 1] - net.nodes[v, 1]) / net.height
+    return -costs.leftward * dx - costs.upward * dy + costs.clockwise * net.turning[h]
 
 
 @njit(cache=True)
@@ -159,203 +224,229 @@ def _hash(edge):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _offer(best, n_best, width, rank, cost, parent, last, drawn, lifted, walk, n_walk, score, who, key, moves):  # type: ignore[no-untyped-def]
-    """Put a candidate into the sorted list of the `width` best; same edges drawn and same place: the cheaper stays."""
-    if n_best == width and rank >= score[best[width - 1], 0]:
-        return n_best
-    found = -1
-    for i in range(n_best):
-        if key[best[i]] == drawn and who[best[i], 1] == last:
-            if score[best[i], 0] <= rank:
-                return n_best
-            found = i
+def _place(offers, count, width, rank, key, last):  # type: ignore[no-untyped-def]
+    """Make room for a step in the sorted list; returns its slot (-1: not good enough) and the new count.
+
+    Of steps which draw the same edges and end with the same half-edge only the cheaper stays.
+    """
+    if count == width and rank >= offers.rank[offers.best[width - 1]]:
+        return -1, count
+    at = -1
+    for i in range(count):
+        slot = offers.best[i]
+        if offers.key[slot] == key and offers.walk[slot, offers.size[slot] - 1] == last:
+            if offers.rank[slot] <= rank:
+                return -1, count
+            at = i
             break
-    if found >= 0:
-        at = found
-    elif n_best < width:
-        at = n_best
-        n_best += 1
-    else:
-        at = width - 1
-    slot = best[at]
-    while at > 0 and score[best[at - 1], 0] > rank:
-        best[at] = best[at - 1]
+    if at < 0:
+        at = min(count, width - 1)
+        count = min(count + 1, width)
+    slot = offers.best[at]
+    while at > 0 and offers.rank[offers.best[at - 1]] > rank:
+        offers.best[at] = offers.best[at - 1]
         at -= 1
-    best[at] = slot
-    score[slot, 0], score[slot, 1] = rank, cost
-    who[slot, 0], who[slot, 1], who[slot, 2], who[slot, 3] = parent, last, lifted, n_walk
-    key[slot] = drawn
-    for k in range(n_walk):
-        moves[slot, k] = walk[k]
-    return n_best
+    offers.best[at] = slot
+    return slot, count
 
 
 @njit(cache=True)
-def _search(local, part, member, first, half, nodes, degree, ends, length, leftmost, directions, turning, height, top, width, costs):  # type: ignore[no-untyped-def]  # noqa: E501
-    """Beam search over one part of the graph.
+def _offer(net, local, beam, offers, count, s, walk, size, cost, lifted, costs):  # type: ignore[no-untyped-def]
+    """Propose that hypothesis s draws walk[:size], whose last half-edge is new; returns the number of offers."""
+    c = walk[size - 1]
+    i = c // 2
+    x = net.nodes[_to(net, c), 0]
+    ahead = beam.lagging[s] if net.member[i] == beam.front[s] else beam.front[s]
+    lag = max(x - net.leftmost[local[ahead]], 0.0) / net.height if ahead < len(local) else 0.0
+    rank = cost + costs.left_behind * min(lag, MOST_LAG)
+    key = beam.key[s] ^ _hash(i)
+    slot, count = _place(offers, count, len(offers.best), rank, key, c)
+    if slot >= 0:
+        offers.rank[slot], offers.cost[slot], offers.parent[slot], offers.lifted[slot] = rank, cost, s, lifted
+        offers.key[slot], offers.size[slot] = key, size
+        offers.walk[slot, :size] = walk[:size]
+    return count
 
-    `local` are its edges by their leftmost x; `member` gives an edge's place in `local` where `part` says that it belongs.
-    Returns half-edges in drawing order and for each whether the pen was set down before it.
-    """
-    n = len(local)
-    own = part[local[0]]
-    drawn, drawn_next = np.zeros((width, n), np.uint8), np.zeros((width, n), np.uint8)
-    cost, cur, key = np.zeros(width), np.full(width, -1), np.zeros(width, np.uint64)
-    pointer = np.zeros(width, np.int64)
-    back = np.zeros((n, width), np.int32)
-    steps = np.zeros((n, width, LONGEST_WALK + 1), np.int64)
-    n_steps = np.zeros((n, width), np.int32)
-    lifts = np.zeros((n, width), np.bool_)
-    best = np.arange(width)
-    score, who = np.zeros((width, 2)), np.zeros((width, 4), np.int64)
-    new_key, moves = np.zeros(width, np.uint64), np.zeros((width, LONGEST_WALK + 1), np.int64)
-    label, before, depth = np.zeros(LABELS, np.int64), np.zeros(LABELS, np.int64), np.zeros(LABELS, np.int64)
-    paid, open_ = np.zeros(LABELS), np.zeros(LABELS, np.bool_)
-    walk = np.zeros(LONGEST_WALK + 1, np.int64)
-    alive = 1
-    for level in range(n):
-        n_best = 0
-        for k in range(width):
-            best[k] = k
-        for s in range(alive):
-            while pointer[s] < n and drawn[s, pointer[s]]:
-                pointer[s] += 1
-            behind = leftmost[local[pointer[s]]]
-            # the second leftmost, for what is left behind once the leftmost is drawn
-            after = pointer[s] + 1
-            while after < n and drawn[s, after]:
-                after += 1
-            e = cur[s]
-            if e >= 0:  # go on, maybe after going back
-                label[0], before[0], depth[0], paid[0], open_[0] = e, -1, 0, cost[s], True
-                n_labels = 1
-                while True:
-                    now = -1
-                    for i in range(n_labels):
-                        if open_[i] and (now < 0 or paid[i] < paid[now]):
-                            now = i
-                    if now < 0 or paid[now] > cost[s] + 1.5 * costs[6]:
-                        break
-                    open_[now] = False
-                    h = label[now]
-                    v = ends[h // 2, 1 - h % 2]
-                    for j in range(first[v], first[v + 1]):
-                        c = half[j]
-                        i = c // 2
-                        if part[i] != own:
-                            continue
-                        m = member[i]
-                        around = c == (h ^ 1) and ends[i, 0] != ends[i, 1]
-                        if around and degree[v] > 1:
-                            spent = costs[4]
-                        elif around:
-                            spent = costs[3]
-                        else:
-                            spent = _turn_cost(directions, h, c, costs)
-                        spent += paid[now] + _way_cost(c, nodes, ends, turning, height, costs)
-                        if drawn[s, m] == 0:
-                            n_walk = depth[now] + 1
-                            walk[n_walk - 1] = c
-                            k = now
-                            while before[k] >= 0:
-                                walk[depth[k] - 1] = label[k]
-                                k = before[k]
-                            w = ends[i, 1 - c % 2]
-                            edge = behind
-                            if m == pointer[s]:
-                                edge = leftmost[local[after]] if after < n else nodes[w, 0]
-                            lag = min(max(nodes[w, 0] - edge, 0.0) / height, 1.5)
-                            n_best = _offer(
-                                best, n_best, width, spent + costs[15] * lag, spent, s, c,
-                                key[s] ^ _hash(i), 0, walk, n_walk, score, who, new_key, moves,
-                            )  # fmt: skip
-                        elif depth[now] < LONGEST_WALK and n_labels < LABELS and drawn[s, m] < 3:
-                            spent += costs[5] * length[i] / height
-                            known = False
-                            for k in range(n_labels):
-                                if label[k] == c:
-                                    known = True
-                                    if open_[k] and spent < paid[k]:
-                                        before[k], depth[k], paid[k] = now, depth[now] + 1, spent
-                            if not known:
-                                label[n_labels], before[n_labels] = c, now
-                                depth[n_labels], paid[n_labels], open_[n_labels] = depth[now] + 1, spent, True
-                                n_labels += 1
-            # lift, and set down at one of the leftmost edges
-            base = cost[s]
-            if e >= 0:
-                base += costs[6]
-                if degree[ends[e // 2, 1 - e % 2]] > 1:
-                    base += costs[11]
-            looked, q = 0, pointer[s]
-            while q < n and looked < STARTS:
-                if drawn[s, q]:
-                    q += 1
-                    continue
-                looked += 1
-                i = local[q]
-                for side in range(2):
-                    c = 2 * i + side
-                    v, w = ends[i, side], ends[i, 1 - side]
-                    spent = base + costs[8] * max(nodes[v, 0] - behind, 0.0) / height
-                    spent += costs[9] * (nodes[v, 1] - top) / height
-                    if degree[v] > 1 and v != w:
-                        spent += costs[10]
-                    if e >= 0:
-                        u = ends[e // 2, 1 - e % 2]
-                        spent += costs[7] * np.hypot(nodes[v, 0] - nodes[u, 0], nodes[v, 1] - nodes[u, 1]) / height
-                    spent += _way_cost(c, nodes, ends, turning, height, costs)
-                    edge = behind
-                    if q == pointer[s]:
-                        edge = leftmost[local[after]] if after < n else nodes[w, 0]
-                    lag = min(max(nodes[w, 0] - edge, 0.0) / height, 1.5)
-                    walk[0] = c
-                    n_best = _offer(
-                        best, n_best, width, spent + costs[15] * lag, spent, s, c,
-                        key[s] ^ _hash(i), 1, walk, 1, score, who, new_key, moves,
-                    )  # fmt: skip
-                q += 1
-        new_pointer = np.empty(n_best, np.int64)
-        for k in range(n_best):
-            slot = best[k]
-            parent = who[slot, 0]
-            drawn_next[k] = drawn[parent]
-            new_pointer[k] = pointer[parent]
-            back[level, k], lifts[level, k], n_steps[level, k] = parent, who[slot, 2] == 1, who[slot, 3]
-            for j in range(who[slot, 3]):
-                steps[level, k, j] = moves[slot, j]
-                drawn_next[k, member[moves[slot, j] // 2]] += 1
-        for k in range(n_best):
-            slot = best[k]
-            cost[k], cur[k], key[k], pointer[k] = score[slot, 1], who[slot, 1], new_key[slot], new_pointer[k]
-        drawn, drawn_next = drawn_next, drawn
-        alive = n_best
-    k = 0
-    for s in range(alive):
-        if degree[ends[cur[s] // 2, 1 - cur[s] % 2]] > 1:
-            cost[s] += costs[11]
-        if cost[s] < cost[k]:
-            k = s
+
+@njit(cache=True)
+def _go_on(net, local, beam, offers, count, s, costs):  # type: ignore[no-untyped-def]
+    """Offer every way on without a lift: Dijkstra over drawn edges to the edges not yet drawn."""
+    own = net.part[local[0]]
+    label, before, depth = np.empty(LABELS, np.int64), np.empty(LABELS, np.int64), np.empty(LABELS, np.int64)
+    paid, open_ = np.empty(LABELS), np.zeros(LABELS, np.bool_)
+    walk = np.empty(LONGEST_WALK + 1, np.int64)
+    label[0], before[0], depth[0], paid[0], open_[0] = beam.pen[s], -1, 0, beam.cost[s], True
+    n = 1
+    while True:
+        now = -1
+        for k in range(n):
+            if open_[k] and (now < 0 or paid[k] < paid[now]):
+                now = k
+        if now < 0 or paid[now] > beam.cost[s] + 1.5 * costs.lift:
+            return count
+        open_[now] = False
+        v = _to(net, label[now])
+        for j in range(net.first[v], net.first[v + 1]):
+            c = net.half[j]
+            if net.part[c // 2] != own:
+                continue
+            times = beam.drawn[s, net.member[c // 2]]
+            cost = paid[now] + _turn_cost(net, label[now], c, costs) + _way_cost(net, c, costs)
+            if times == 0:
+                walk[depth[now]] = c
+                k = now
+                while before[k] >= 0:
+                    walk[depth[k] - 1] = label[k]
+                    k = before[k]
+                count = _offer(net, local, beam, offers, count, s, walk, depth[now] + 1, cost, False, costs)
+            elif depth[now] < LONGEST_WALK and times < 3:
+                cost += costs.retrace * net.length[c // 2]
+                k = 0
+                while k < n and label[k] != c:
+                    k += 1
+                if k == n and n < LABELS:
+                    n += 1
+                    open_[k], paid[k] = True, np.inf
+                if k < n and open_[k] and cost < paid[k]:
+                    label[k], before[k], depth[k], paid[k] = c, now, depth[now] + 1, cost
+
+
+@njit(cache=True)
+def _set_down(net, local, beam, offers, count, s, top, costs):  # type: ignore[no-untyped-def]
+    """Offer to lift the pen and set it down at an end of one of the leftmost edges not yet drawn."""
+    walk = np.empty(1, np.int64)
+    base = beam.cost[s]
+    u = -1
+    if beam.pen[s] >= 0:
+        u = _to(net, beam.pen[s])
+        base += costs.lift + (costs.stop_inside if net.degree[u] > 1 else 0.0)
+    behind = net.leftmost[local[beam.front[s]]]
+    looked, q = 0, beam.front[s]
+    while q < len(local) and looked < STARTS:
+        if beam.drawn[s, q] == 0:
+            looked += 1
+            for side in range(2):
+                walk[0] = 2 * local[q] + side
+                v = _from(net, walk[0])
+                x, y = net.nodes[v]
+                cost = base + _way_cost(net, walk[0], costs)
+                cost += (costs.start_right * max(x - behind, 0.0) + costs.start_down * (y - top)) / net.height
+                if net.degree[v] > 1 and v != _to(net, walk[0]):
+                    cost += costs.start_inside
+                if u >= 0:
+                    cost += costs.jump * np.hypot(x - net.nodes[u, 0], y - net.nodes[u, 1]) / net.height
+                count = _offer(net, local, beam, offers, count, s, walk, 1, cost, True, costs)
+        q += 1
+    return count
+
+
+@njit(cache=True)
+def _advance(beam, s):  # type: ignore[no-untyped-def]
+    """Find the leftmost edge not yet drawn and the next one."""
+    n = beam.drawn.shape[1]
+    front = beam.front[s]
+    while front < n and beam.drawn[s, front]:
+        front += 1
+    lagging = front + 1
+    while lagging < n and beam.drawn[s, lagging]:
+        lagging += 1
+    beam.front[s], beam.lagging[s] = front, lagging
+
+
+@njit(cache=True)
+def _adopt(net, beam, spare, offers, count, history, level):  # type: ignore[no-untyped-def]
+    """Turn the offers into the next level's hypotheses, in `spare`."""
+    for k in range(count):
+        slot = offers.best[k]
+        parent, size = offers.parent[slot], offers.size[slot]
+        spare.drawn[k] = beam.drawn[parent]
+        for j in range(size):
+            spare.drawn[k, net.member[offers.walk[slot, j] // 2]] += 1
+        spare.cost[k], spare.pen[k], spare.key[k] = offers.cost[slot], offers.walk[slot, size - 1], offers.key[slot]
+        spare.front[k] = beam.front[parent]
+        history.parent[level, k], history.lifted[level, k] = parent, offers.lifted[slot]
+        history.walk[level, k], history.size[level, k] = offers.walk[slot], size
+
+
+@njit(cache=True)
+def _read_back(history, k):  # type: ignore[no-untyped-def]
+    """The half-edges of the hypothesis which is k-th on the last level, and where the pen was set down."""
+    levels = len(history.parent)
+    order = np.empty(levels, np.int64)
     total = 0
-    order = np.empty(n, np.int64)
-    for level in range(n - 1, -1, -1):
+    for level in range(levels - 1, -1, -1):
         order[level] = k
-        total += n_steps[level, k]
-        k = back[level, k]
+        total += history.size[level, k]
+        k = history.parent[level, k]
     path, down = np.empty(total, np.int64), np.zeros(total, np.bool_)
     t = 0
-    for level in range(n):
+    for level in range(levels):
         k = order[level]
-        down[t] = lifts[level, k]
-        for j in range(n_steps[level, k]):
-            path[t] = steps[level, k, j]
-            t += 1
+        size = history.size[level, k]
+        down[t] = history.lifted[level, k]
+        path[t : t + size] = history.walk[level, k, :size]
+        t += size
     return path, down
 
 
 @njit(cache=True)
+def _new_beam(width, n):  # type: ignore[no-untyped-def]
+    return _Beam(
+        np.zeros((width, n), np.uint8),
+        np.zeros(width),
+        np.full(width, -1, np.int64),
+        np.zeros(width, np.uint64),
+        np.zeros(width, np.int64),
+        np.zeros(width, np.int64),
+    )
+
+
+@njit(cache=True)
+def _search(net, local, top, width, costs):  # type: ignore[no-untyped-def]
+    """Beam search over one part of the graph, whose edges are `local`, by their leftmost x."""
+    beam, spare = _new_beam(width, len(local)), _new_beam(width, len(local))
+    longest = LONGEST_WALK + 1
+    offers = _Offers(
+        np.arange(width),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(width, np.int64),
+        np.zeros(width, np.bool_),
+        np.zeros(width, np.uint64),
+        np.zeros((width, longest), np.int64),
+        np.zeros(width, np.int64),
+    )
+    beam.drawn[0] = net.optional[local]
+    levels = len(local) - int(net.optional[local].sum())
+    history = _History(
+        np.zeros((levels, width), np.int64),
+        np.zeros((levels, width), np.bool_),
+        np.zeros((levels, width, longest), np.int64),
+        np.zeros((levels, width), np.int64),
+    )
+    alive = 1
+    for level in range(levels):
+        count = 0
+        for s in range(alive):
+            _advance(beam, s)
+            if beam.pen[s] >= 0:
+                count = _go_on(net, local, beam, offers, count, s, costs)
+            count = _set_down(net, local, beam, offers, count, s, top, costs)
+        _adopt(net, beam, spare, offers, count, history, level)
+        beam, spare = spare, beam
+        alive = count
+    best = 0
+    for s in range(alive):
+        if net.degree[_to(net, beam.pen[s])] > 1:
+            beam.cost[s] += costs.stop_inside
+        if beam.cost[s] < beam.cost[best]:
+            best = s
+    return _read_back(history, best)
+
+
+@njit(cache=True)
 def _components(n_nodes, ends):  # type: ignore[no-untyped-def]
-    """Number of the connected component of each edge, and how many there are."""
+    """Number of the connected component of each edge."""
     parent = np.arange(n_nodes)
     for i in range(len(ends)):
         pair = np.empty(2, np.int64)
@@ -377,51 +468,70 @@ def _components(n_nodes, ends):  # type: ignore[no-untyped-def]
             name[v] = n
             n += 1
         out[i] = name[v]
-    return out, n
+    return out
 
 
 @njit(cache=True)
-def _traverse(nodes, radius, degree, ends, start, points, length, pen, height, width, largest, costs):  # type: ignore[no-untyped-def]
+def _mark_optional(local, radius, degree, ends, length, optional):  # type: ignore[no-untyped-def]
+    """Mark edges whose ink belongs to the junctions at both ends; where nothing else is there, none."""
+    needed = 0
+    for i in local:
+        a, b = ends[i]
+        optional[i] = degree[a] > 2 and degree[b] > 2 and length[i] < 1.1 * (radius[a] + radius[b])
+        needed += not optional[i]
+    if needed == 0:
+        optional[local] = False
+
+
+@njit(cache=True)
+def _leftmost(start, points):  # type: ignore[no-untyped-def]
+    out = np.empty(len(start) - 1)
+    for i in range(len(out)):
+        out[i] = points[start[i] : start[i + 1], 0].min()
+    return out
+
+
+@njit(cache=True)
+def _traverse(nodes, radius, degree, ends, start, points, length, pen, height, width, costs):  # type: ignore[no-untyped-def]
     """Search every component; returns path, pen-down marks and component of each half-edge of the path."""
     n_edges = len(ends)
-    first, half = _incidence(len(nodes), ends, np.ones(n_edges, np.bool_))
+    first, half = incidence(len(nodes), ends, np.ones(n_edges, np.bool_))
     directions, turning = _half_edges(nodes, radius, degree, ends, start, points, length, pen, height)
-    component, n_components = _components(len(nodes), ends)
-    leftmost = np.empty(n_edges)
-    for i in range(n_edges):
-        leftmost[i] = points[start[i] : start[i + 1], 0].min()
-    by_x = np.argsort(leftmost, kind="mergesort")
-    by_component = by_x[np.argsort(component[by_x], kind="mergesort")]
+    component = _components(len(nodes), ends)
+    leftmost = _leftmost(start, points)
     part, member = np.full(n_edges, -1, np.int64), np.zeros(n_edges, np.int64)
-    capacity = 8 * n_edges + 8
+    optional = np.zeros(n_edges, np.bool_)
+    net = _Net(
+        nodes, degree, ends, length / height, leftmost, first, half, directions, turning, part, member, optional, height
+    )
+    by_x = np.argsort(leftmost, kind="mergesort")
+    order = by_x[np.argsort(component[by_x], kind="mergesort")]
+    capacity = (LONGEST_WALK + 1) * n_edges
     path, down, owner = np.empty(capacity, np.int64), np.zeros(capacity, np.bool_), np.empty(capacity, np.int64)
-    n, a, n_parts = 0, 0, 0
+    n, a, end = 0, 0, 0
     while a < n_edges:
-        b = a
-        while b < n_edges and component[by_component[b]] == component[by_component[a]]:
-            b += 1
-        beam = width if b - a <= largest else 2
-        while a < b:  # a component too large for the beam is cut into vertical strips of edges
-            c = min(b, a + largest)
-            local = by_component[a:c]
-            top = np.inf
-            for k in range(c - a):
-                part[local[k]], member[local[k]] = n_parts, k
-                top = min(top, points[start[local[k]] : start[local[k] + 1], 1].min())
-            found, lifted = _search(
-                local, part, member, first, half, nodes, degree, ends, length, leftmost, directions, turning,
-                height, top, beam, costs,
-            )  # fmt: skip
-            for k in range(len(found)):
-                path[n], down[n], owner[n] = found[k], lifted[k], component[local[0]]
-                n += 1
-            n_parts += 1
-            a = c
+        if a == end:
+            while end < n_edges and component[order[end]] == component[order[a]]:
+                end += 1
+            beam = width if end - a <= LARGEST_PART else min(width, 2)
+        b = min(end, a + LARGEST_PART)
+        local = order[a:b]
+        part[local] = a
+        member[local] = np.arange(b - a)
+        _mark_optional(local, radius, degree, ends, length, optional)
+        top = np.inf
+        for i in local:
+            top = min(top, points[start[i] : start[i + 1], 1].min())
+        found, lifted = _search(net, local, top, beam, costs)
+        path[n : n + len(found)], down[n : n + len(found)] = found, lifted
+        owner[n : n + len(found)] = component[local[0]]
+        n += len(found)
+        a = b
     return path[:n].copy(), down[:n].copy(), owner[:n].copy()
 
 
 def traverse(
-    graph: SkeletonGraph, *, pen: float, height: float, beam: int = 16, largest: int = 300, costs: Costs | None = None
+    graph: SkeletonGraph, *, pen: float, height: float, beam: int = 12, costs: Costs | None = None
 ) -> tuple[I64, I64, I64]:
     """Find the strokes which draw the graph.
 
@@ -435,16 +545,15 @@ def traverse(
         Height of the word's ink in pixels: the unit of all lengths in the costs.
     beam
         How many hypotheses are kept.
-    largest
-        A component of more edges is drawn in pieces, each with a narrow beam.
     costs
         What the pen's moves cost.
 
     Returns
     -------
     path, offsets, component
-        Half-edges in drawing order; stroke ``k`` is ``path[offsets[k]:offsets[k + 1]]``; the connected component of each
-        stroke. Every edge is drawn at least once.
+        Half-edges in drawing order; stroke ``k`` is ``path[offsets[k]:offsets[k + 1]]``; the connected component of
+        each stroke. Every edge is drawn at least once, but for short ones between junctions, whose ink is the
+        junctions'.
     """
     if not len(graph.ends):
         return np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64)
@@ -456,11 +565,10 @@ def traverse(
         graph.start,
         graph.points,
         graph.lengths(),
-        pen,
-        height,
+        float(pen),
+        float(height),
         beam,
-        largest,
-        np.array(astuple(costs or Costs())),
+        Costs(*(float(c) for c in costs or Costs())),
     )
     begin = np.flatnonzero(down)
     return path, np.append(begin, len(path)).astype(np.int64), owner[begin]

@@ -7,6 +7,7 @@ the angle classifier is off, since it turns lines of handwriting upside down.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -21,6 +22,15 @@ U8 = NDArray[np.uint8]
 
 DETECTOR_SIDE = 960
 """Longer side, in pixels, of the page as the detector sees it."""
+
+READER_HEIGHT = 48
+"""Height, in pixels, of an image as the reader sees it."""
+
+NARROWEST = 48
+"""Least width, in pixels, of an image as the reader sees it; narrower ones are padded."""
+
+WIDEST = 60.0
+"""Largest width over height; wider images are squeezed to it. No line of text is near it."""
 
 MODEL = "PP-OCRv6-small"
 
@@ -83,14 +93,68 @@ def detect_lines(image: U8) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def read(images: Sequence[U8]) -> list[tuple[str, float]]:
     """Read images of one line or word each; return (text, confidence) for each, in order.
 
+    Each image is scaled to the reader's height of `READER_HEIGHT` and read by itself, at its own width: one
+    thread gains nothing from a batch, and what is read in an image does not depend on its neighbours.
+
     Parameters
     ----------
     images
         RGB ``(h, w, 3)`` or grey ``(h, w)`` uint8.
-    """
-    from rapidocr.ch_ppocr_rec import TextRecInput
 
+    Raises
+    ------
+    DataError
+        An image is of another form.
+    """
     if not images:
         return []
-    out = _engine()._load_rec_model()(TextRecInput(img=[_bgr(image) for image in images]))
-    return [(str(text), float(score)) for text, score in zip(out.txts, out.scores, strict=True)]
+    reader = _engine()._load_rec_model()
+    out = []
+    for image in images:
+        steps = reader.session(_reader_input(_bgr(image)))
+        ((text, confidence),), _ = reader.postprocess_op(steps)
+        out.append((str(text), float(confidence)))
+    return out
+
+
+def _reader_input(bgr: U8) -> NDArray[np.float32]:
+    """Return ``(1, 3, READER_HEIGHT, width)``: values in −1 … 1, padded with middle grey to whole time steps."""
+    import cv2
+
+    ratio = min(bgr.shape[1] / bgr.shape[0], WIDEST)
+    width = max(1, math.ceil(READER_HEIGHT * ratio))
+    # INTER_AREA averages where it shrinks; the package's own bilinear resize drops thin strokes there.
+    small = cv2.resize(bgr, (width, READER_HEIGHT), interpolation=cv2.INTER_AREA)
+    padded = np.zeros((1, 3, READER_HEIGHT, -(-max(width, NARROWEST) // 8) * 8), dtype=np.float32)
+    padded[0, :, :, :width] = small.transpose(2, 0, 1) / np.float32(127.5) - 1
+    return padded
+
+
+def space_probabilities(images: Sequence[U8]) -> list[NDArray[np.float64]]:
+    """Tell where in images of one line each the reader sees a space between words.
+
+    Parameters
+    ----------
+    images
+        RGB ``(h, w, 3)`` or grey ``(h, w)`` uint8.
+
+    Returns
+    -------
+    list of ndarray
+        For each image the probability of a space in equal columns from left to right, ``(columns,)`` in 0–1.
+        The columns are the reader's own time steps, about eight pixels each at a height of 48.
+    """
+    reader = _engine()._load_rec_model()
+    space = reader.postprocess_op.dict[" "]
+    out: list[NDArray[np.float64]] = [np.zeros(0)] * len(images)
+    order = sorted(range(len(images)), key=lambda i: images[i].shape[1] / images[i].shape[0])
+    for start in range(0, len(order), 4):
+        batch = order[start : start + 4]
+        ratios = [images[i].shape[1] / images[i].shape[0] for i in batch]
+        widest = max(*ratios, reader.rec_image_shape[2] / reader.rec_image_shape[1])
+        tensor = np.stack([reader.resize_norm_img(_bgr(images[i]), widest) for i in batch]).astype(np.float32)
+        steps = reader.session(tensor)
+        for i, ratio, probabilities in zip(batch, ratios, steps, strict=True):
+            used = max(1, round(len(probabilities) * ratio / widest))
+            out[i] = np.asarray(probabilities[:used, space], dtype=np.float64)
+    return out

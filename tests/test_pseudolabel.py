@@ -31,6 +31,7 @@ from inktraj.pseudolabel import (
     WordLabel,
     build_pseudolabels,
     folder,
+    label,
     label_page,
     read_pseudolabels,
 )
@@ -106,6 +107,24 @@ def test_strokes_are_placed_on_the_page_exactly():
     assert done.label.ink_precision == 1
     assert done.rendering[27, 130] == 0
     assert done.rendering[10, 130] == 255
+
+
+def test_huge_pages_are_worked_on_shrunk_and_placed_exactly(monkeypatch):
+    pixels = np.full((120, 400, 3), 255, np.uint8)
+    pixels[40:68, 220:300] = 40
+    page = Page(pixels, id="huge")
+    monkeypatch.setattr(label, "WORKING_PIXELS", 120 * 400 // 4)
+    done = label_page(page, parts=PartNames(**FAKES).load())
+    (word,) = done.label.words
+    # Both axes are halved: the bar is that of the test above, and page x = 2 x + 0.5.
+    np.testing.assert_array_equal(word.ink.strokes[0], [(233.5, 53.5), (285.5, 53.5)])
+    np.testing.assert_array_equal(word.polygon, [(220.5, 40.5), (300.5, 40.5), (300.5, 68.5), (220.5, 68.5)])
+    assert word.ink.frame == page.frame
+    assert done.label.pen == 28
+    assert done.label.words[0].match
+    assert done.rendering.shape == (120, 400)
+    assert done.rendering[54, 260] == 0
+    assert (done.label.width, done.label.height) == (400, 120)
 
 
 def test_a_fault_in_a_part_fails_the_page_and_keeps_the_traceback():

@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,17 @@ from inktraj.pseudolabel.record import Pair, PseudoLabel, WordLabel
 from inktraj.segmentation import Segmentation
 
 U8 = NDArray[np.uint8]
+FloatArray = NDArray[np.float64]
 
 THRESHOLD = 0.85
 """Share of words that must agree for a page to be kept: the rule of inkGround."""
 
 TOLERANCE = 2.0
 """Pixels within which ink and strokes count as meeting, for ink recall and precision."""
+
+WORKING_PIXELS = 16_000_000
+"""Larger pages are shrunk to so many pixels (A4 at 400 dpi) for all stages, which bounds memory; strokes and rendering
+are then put into the page's own pixels."""
 
 
 @dataclass(slots=True, eq=False)
@@ -92,39 +97,69 @@ def _label(page: Page, threshold: float, parts: Parts, done: Labelled, stage: li
         done.timings[name] = time.perf_counter() - start
 
     with timed("segment"):
-        segmentation = parts.segmenter(page)
+        work, to_page = working_page(page)
+        segmentation = parts.segmenter(work)
     with timed("recover"):
-        words = [_recovered(crop, page.frame, parts) for crop in segmentation.words]
-    ink = Ink.concat([word.ink for word in words], page.frame)
+        words = [_recovered(crop, work.frame, parts) for crop in segmentation.words]
+    ink = Ink.concat([word.ink for word in words], work.frame)
     pen = one_pen([word.ink for word in words], segmentation)
     with timed("render"):
-        done.rendering = render(ink, pen=pen)
+        drawn = render(ink, pen=pen)
     with timed("agree"):
-        verdict = check(page, segmentation, done.rendering, parts.recognizer, threshold=threshold)
+        verdict = check(work, segmentation, drawn, parts.recognizer, threshold=threshold)
     with timed("overlap"):
         recall, precision = ink_overlap(segmentation.cleaned.ink, coverage(ink, pen=pen), tolerance=TOLERANCE)
+    if work is not page:
+        words = [_moved(word, to_page, page.frame) for word in words]
+        pen = round(pen * float(np.sqrt(np.linalg.det(to_page[:, :2]))), 3)
+        with timed("draw at full size"):
+            drawn = render(Ink.concat([word.ink for word in words], page.frame), pen=pen)
+    done.rendering = drawn
     done.label = PseudoLabel(
-        page.id,
-        page.source,
-        page.sha256,
-        "kept" if verdict.kept else "dropped",
-        verdict.reason or f"agreement is at least {threshold:g}",
-        page.width,
-        page.height,
-        verdict.agreement,
-        verdict.line_agreement,
-        verdict.word_agreement,
-        recall,
-        precision,
-        pen,
-        tuple(
-            WordLabel(w.id, w.line, w.index, w.polygon, w.ink, r.original, r.rendered, r.match, w.confidence)
-            for w, r in zip(words, verdict.words, strict=True)
+        page_id=page.id,
+        source=page.source,
+        sha256=page.sha256,
+        verdict="kept" if verdict.kept else "dropped",
+        reason=verdict.reason or f"agreement is at least {threshold:g}",
+        width=page.width,
+        height=page.height,
+        agreement=verdict.agreement,
+        line_agreement=verdict.line_agreement,
+        word_agreement=verdict.word_agreement,
+        ink_recall=recall,
+        ink_precision=precision,
+        pen=pen,
+        words=tuple(
+            replace(word, text=r.original, rendered_text=r.rendered, match=r.match)
+            for word, r in zip(words, verdict.words, strict=True)
         ),
-        verdict.original,
-        verdict.rendered,
-        tuple(Pair(*pair) for pair in verdict.alignment),
+        transcript=verdict.original,
+        rendered_transcript=verdict.rendered,
+        alignment=tuple(Pair(*pair) for pair in verdict.alignment),
     )
+
+
+def working_page(page: Page) -> tuple[Page, FloatArray]:
+    """Shrink a page to at most `WORKING_PIXELS`.
+
+    Returns
+    -------
+    work
+        The page itself where it is small enough.
+    to_page
+        Affine ``(2, 3)`` from its pixels to the page's; exact.
+    """
+    import cv2
+
+    shrink = np.sqrt(WORKING_PIXELS / (page.width * page.height))
+    if shrink >= 1:
+        return page, np.eye(2, 3)
+    size = max(1, int(page.width * shrink)), max(1, int(page.height * shrink))
+    pixels = np.asarray(cv2.resize(page.pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    fx, fy = page.width / size[0], page.height / size[1]
+    # The images' edges meet, not the centres of their corner pixels, which are at 0.
+    to_page = np.array([[fx, 0, (fx - 1) / 2], [0, fy, (fy - 1) / 2]])
+    return replace(page, pixels=pixels), to_page
 
 
 def _recovered(crop: WordCrop, frame: Frame, parts: Parts) -> WordLabel:
@@ -133,6 +168,11 @@ def _recovered(crop: WordCrop, frame: Frame, parts: Parts) -> WordLabel:
         return WordLabel(crop.id, crop.line, crop.index, crop.polygon, Ink((), frame))
     ink = candidates[0].ink.transform(crop.to_page, frame)
     return WordLabel(crop.id, crop.line, crop.index, crop.polygon, ink, confidence=candidates[0].confidence)
+
+
+def _moved(word: WordLabel, matrix: FloatArray, frame: Frame) -> WordLabel:
+    polygon = word.polygon @ matrix[:, :2].T + matrix[:, 2]
+    return replace(word, polygon=polygon, ink=word.ink.transform(matrix, frame))
 
 
 def one_pen(inks: list[Ink], segmentation: Segmentation) -> float:

@@ -14,7 +14,7 @@ from inktraj.errors import DataError, InktrajError, RunError
 from inktraj.io.images import Source, digest, find_sources
 from inktraj.pseudolabel.export import Tally, write_dataset
 from inktraj.pseudolabel.folder import RunFolder
-from inktraj.pseudolabel.label import THRESHOLD, Labelled
+from inktraj.pseudolabel.label import THRESHOLD, WORKING_PIXELS, Labelled
 from inktraj.pseudolabel.machine import package_versions
 from inktraj.pseudolabel.parts import PartNames, Parts
 from inktraj.pseudolabel.pool import Pool, WorkerDied
@@ -172,6 +172,7 @@ def build_pseudolabels(
     settings = {
         "format": FORMAT,
         "threshold": threshold,
+        "working pixels": WORKING_PIXELS,
         "seed": seed,
         **parts.versions(),
         **{f"version of {package}": version for package, version in package_versions().items()},

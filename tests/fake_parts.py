@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -98,6 +99,17 @@ class Moody(Counter):
 
     def __call__(self, images):
         return [Reading("colour" if image.ndim == 3 else "grey", 1.0) for image in images]
+
+
+class DiesInWorkers(Counter):
+    """Can be made in the process whose id the environment names, and ends any other."""
+
+    name = "mortal"
+
+    def __init__(self):
+        if os.environ["FAKE_PARTS_HOME"] != str(os.getpid()):
+            print("no luck", file=sys.stderr, flush=True)
+            os._exit(3)
 
 
 class Broken:

@@ -503,6 +503,13 @@ def test_parts_that_cannot_be_had(pages, tmp_path, recognizer, message):
     assert not (tmp_path / "out").exists()
 
 
+def test_workers_that_cannot_start_end_the_run(pages, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_PARTS_HOME", str(os.getpid()))
+    with pytest.raises(RunError, match=r"a worker process cannot start: exit code 3: no luck"):
+        build(pages, tmp_path / "out", recognizer="fake_parts:DiesInWorkers", workers=2)
+    assert not list(tmp_path.glob("out/records/*"))
+
+
 def test_parts_given_as_objects(pages, tmp_path):
     build(pages, tmp_path / "out", recognizer=fake_parts.Counter(), workers=1)
 

@@ -49,6 +49,7 @@ class Worker:
             stderr=self._words,
             env={**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": path},
         )
+        self._ready = False
         self._send(pickle.dumps(sys.path) + start)
 
     def do(self, source: Source) -> Done:
@@ -61,16 +62,25 @@ class Worker:
         RunError
             It cannot work at all.
         """
+        if not self._ready:
+            first = self._answer()
+            if first is None or isinstance(first, CannotStart):
+                raise RunError(f"a worker process cannot start: {first.reason if first else self._last_words()}")
+            self._ready = True
         self._send(pickle.dumps(source))
-        assert self._process.stdout is not None
-        try:
-            answer = pickle.load(self._process.stdout)
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as err:
-            raise WorkerDied(self._last_words()) from err
-        if isinstance(answer, CannotStart):
-            raise RunError(f"a worker process cannot start: {answer.reason}")
+        answer = self._answer()
+        if answer is None:
+            raise WorkerDied(f"the worker process died on this page ({self._last_words()})")
         assert isinstance(answer, Done)
         return answer
+
+    def _answer(self) -> Any:
+        """Return the next answer; None where the process ended without one."""
+        assert self._process.stdout is not None
+        try:
+            return pickle.load(self._process.stdout)
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+            return None
 
     def _send(self, data: bytes) -> None:
         assert self._process.stdin is not None
@@ -94,7 +104,7 @@ class Worker:
             how = f"exit code {code}"
         self._words.seek(0)
         lines = self._words.read().decode("utf-8", "replace").strip().splitlines()
-        return f"the worker process died on this page ({how})" + (f": {lines[-1].strip()}" if lines else "")
+        return how + (f": {lines[-1].strip()}" if lines else "")
 
     def end(self) -> None:
         """End the process at once; safe to call from another thread, and twice."""

@@ -65,8 +65,13 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker's first answer: its parts are loaded."""
+
+
+@dataclass(frozen=True, slots=True)
 class CannotStart:
-    """A worker that cannot work at all: a part that is missing or broken."""
+    """A worker's first and last answer: a part is missing or broken."""
 
     reason: str
 
@@ -189,6 +194,7 @@ def main() -> None:
     import cv2
 
     cv2.setNumThreads(1)
+    _send(replies, Ready())
     while True:
         try:
             source = pickle.load(tasks)

@@ -1,7 +1,7 @@
 """Quick stand-ins for the pipeline's parts, importable by name in worker processes.
 
-Pages for them are dark bars on white. A bar of grey level `KILLS`, `BREAKS` or `SLOW` makes the recoverer end
-its process, raise, or take its time.
+Pages for them are dark bars on white. A bar of grey level `KILLS`, `BREAKS` or `REFUSES` makes the recoverer end
+its process, fail, or raise a DataError; at `WAITS` it waits for the file that FAKE_PARTS_GATE names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inktraj.page import Line, WordCrop
 from inktraj.recovery import Candidate
 from inktraj.segmentation import Segmentation
 
-KILLS, BREAKS, SLOW, REFUSES = 11, 22, 33, 44
+KILLS, BREAKS, WAITS, REFUSES = 11, 22, 33, 44
 
 
 def box(x0, y0, x1, y1):
@@ -65,8 +65,8 @@ class Middle:
             raise ZeroDivisionError("a fault in the recoverer")
         if level == REFUSES:
             raise DataError("this word cannot be recovered")
-        if level == SLOW:
-            time.sleep(0.25)
+        while level == WAITS and not os.path.exists(os.environ["FAKE_PARTS_GATE"]):
+            time.sleep(0.02)
         height, width = crop.image.shape
         y, r = (height - 1) / 2, height / 2
         strokes = [[(r - 0.5, y), (max(width - r - 0.5, r), y)], [(r - 0.5, y)]]

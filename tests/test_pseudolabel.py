@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -295,66 +296,78 @@ def test_a_worker_that_dies_fails_its_page_only(pages, tmp_path):
     assert (asked.done, asked.failed) == (1, 1)
 
 
-def test_kill_and_resume(pages, tmp_path):
-    for i in range(8):
-        draw(pages / f"slow{i}.png", (fake_parts.SLOW,))
+@pytest.fixture
+def gate(pages, tmp_path, monkeypatch):
+    """Four more pages, the last ones in order, that are not done before the returned file is there."""
+    path = tmp_path / "gate"
+    monkeypatch.setenv("FAKE_PARTS_GATE", str(path))
+    for i in range(4):
+        draw(pages / f"waits{i}.png", (fake_parts.WAITS,))
+    return path
+
+
+@contextmanager
+def waiting_run(pages, out, *args):
+    """A run in a process of its own that has done the first four pages and waits in the next ones."""
+    process = subprocess.Popen(
+        command(pages, out, *args), **environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(list(out.glob("records/*.json"))) < 4:
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_kill_and_resume(pages, tmp_path, gate):
     out, undisturbed = tmp_path / "out", tmp_path / "undisturbed"
-    process = subprocess.Popen(command(pages, out, "--workers", "2"), **environment(), stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(list(out.glob("records/*.json"))) < 6:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with waiting_run(pages, out, "--workers", "2") as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        workers = children.read_text().split() if children.exists() else []
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        deadline = time.monotonic() + 30
+        while any(Path(f"/proc/{worker}/fd").exists() for worker in workers):
+            assert time.monotonic() < deadline, "a worker outlives the killed run"
+            time.sleep(0.05)
     done = {p.name: p.stat().st_mtime_ns for p in out.glob("records/*.json")}
-    assert 6 <= len(done) < 12
+    assert set(done) == {f"p{i}.json" for i in range(4)}
     assert not (out / "pages.jsonl").exists()
     (out / "records" / ".tmp-half.json").write_text("{")
 
+    gate.touch()
     summary = build(pages, out, workers=2)
-    assert summary.reused == len(done)
+    assert (summary.reused, summary.done) == (4, 4)
     assert {name: (out / "records" / name).stat().st_mtime_ns for name in done} == done
     build(pages, undisturbed)
     assert dataset(out) == dataset(undisturbed)
     assert not temporaries(out)
 
 
-def test_interrupt_keeps_what_is_done(pages, tmp_path):
-    for i in range(20):
-        draw(pages / f"slow{i:02}.png", (fake_parts.SLOW,))
+def test_interrupt_keeps_what_is_done(pages, tmp_path, gate):
     out = tmp_path / "out"
-    process = subprocess.Popen(
-        command(pages, out), **environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    deadline = time.monotonic() + 60
-    while len(list(out.glob("records/*.json"))) < 5:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    with waiting_run(pages, out) as process:
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
+        _, told = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "finished pages are kept" in told
     assert "Traceback" not in told
     assert not temporaries(out)
-    assert build(pages, out, limit=5).reused == 5
+    gate.touch()
+    assert build(pages, out).reused == 4
 
 
-def test_two_runs_into_one_folder(pages, tmp_path):
-    for i in range(8):
-        draw(pages / f"slow{i}.png", (fake_parts.SLOW,))
+def test_two_runs_into_one_folder(pages, tmp_path, gate):
     out = tmp_path / "out"
-    process = subprocess.Popen(command(pages, out), **environment(), stderr=subprocess.DEVNULL)
-    try:
-        while not list(out.glob("records/*.json")):
-            assert process.poll() is None
-            time.sleep(0.02)
-        with pytest.raises(RunError, match=r"another run is writing into .*out; wait for it"):
-            build(pages, out)
-    finally:
-        process.kill()
-        process.wait()
-    assert build(pages, out).pages == 12  # the killed run's lock does not hold
+    with waiting_run(pages, out), pytest.raises(RunError, match=r"another run is writing into .*out; wait for it"):
+        build(pages, out)
+    gate.touch()
+    assert build(pages, out).pages == 8  # the killed run's lock does not hold
 
 
 def test_a_changed_setting_is_refused_and_named(pages, tmp_path):

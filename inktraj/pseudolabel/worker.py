@@ -13,6 +13,7 @@ import random
 import re
 import signal
 import sys
+import threading
 import time
 import traceback
 import zlib
@@ -180,6 +181,7 @@ def _peak_mb() -> float | None:
 def main() -> None:
     """Serve tasks until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not end up among the replies
     tasks = sys.stdin.buffer
@@ -201,6 +203,13 @@ def main() -> None:
         except EOFError:
             return
         _send(replies, worker(source))
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process soon after its parent was killed, also in the middle of a page that nobody waits for."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _send(replies: BinaryIO, message: object) -> None:

@@ -95,7 +95,7 @@ def _strokes(path, offsets, radius, degree, ends, start, points, length, weights
             i = path[t] // 2
             size += start[i + 1] - start[i]
             ink += length[i]
-        longest = max(longest, size + int(2 * ink / fine) + 8)
+        longest = max(longest, size + int(2 * ink / min(fine, step)) + 8)
         total += int(2 * ink / step) + 4 * (offsets[s + 1] - offsets[s]) + 8
     raw, even, soft = np.empty((longest, 2)), np.empty((longest, 2)), np.empty((longest, 2))
     joined = np.empty((2 * longest + 8, 2))

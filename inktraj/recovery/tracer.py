@@ -22,9 +22,9 @@ BoolArray = NDArray[np.bool_]
 F64 = NDArray[np.float64]
 U8 = NDArray[np.uint8]
 
-FINE_HEIGHT = 144  # thin ink is enlarged towards this height before thinning …
-FINE_PEN = 9.0  # … or until the pen is so wide, whichever comes first
-LARGEST_AREA = 4_000_000  # pixels looked at; larger crops are shrunk
+FINE_HEIGHT = 144  # ink is brought to this height before thinning …
+FINE_PEN = (4.0, 9.0)  # … but the pen to such a width
+LARGEST_AREA = 2_000_000  # pixels looked at; larger crops are shrunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class Tracer:
 
     def _lines(self, ink: BoolArray, pen: float, height: float) -> list[_Piece]:
         """The strokes of what is no speck, component by component."""
-        factor = min(FINE_HEIGHT / ink.shape[0], FINE_PEN / pen, float(np.sqrt(LARGEST_AREA / ink.size)))
-        fine = _enlarged(ink, float(np.clip(factor, 0.02, 3.0)))
+        factor = float(np.clip(FINE_HEIGHT / ink.shape[0], FINE_PEN[0] / pen, FINE_PEN[1] / pen))
+        fine = _enlarged(ink, min(factor, 3.0, float(np.sqrt(LARGEST_AREA / ink.size))))
         scale = np.array([(fine.shape[1] - 2) / ink.shape[1], (fine.shape[0] - 2) / ink.shape[0]])
         k = float(np.sqrt(scale.prod()))
         fine = _without_pinholes(fine, 0.1 * (pen * k) ** 2)

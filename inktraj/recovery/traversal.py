@@ -54,22 +54,22 @@ class Costs(NamedTuple):
         Distance by which the leftmost ink not yet drawn is behind the pen.
     """
 
-    turn: float = 0.5
-    turn_squared: float = 1.5
-    turn_far: float = 0.5
-    back: float = 0.3
-    back_inside: float = 2.0
-    retrace: float = 0.8
-    lift: float = 1.2
-    jump: float = 0.1
-    start_right: float = 1.0
-    start_down: float = 0.5
-    start_inside: float = 0.5
-    stop_inside: float = 0.3
-    leftward: float = 0.3
-    upward: float = 0.15
-    clockwise: float = 0.05
-    left_behind: float = 0.4
+    turn: float = 0.12
+    turn_squared: float = 0.808
+    turn_far: float = 0.0
+    back: float = 0.056
+    back_inside: float = 0.0
+    retrace: float = 0.735
+    lift: float = 0.635
+    jump: float = 0.456
+    start_right: float = 1.893
+    start_down: float = 1.442
+    start_inside: float = 0.0
+    stop_inside: float = 0.067
+    leftward: float = 0.216
+    upward: float = 0.375
+    clockwise: float = 0.077
+    left_behind: float = 3.293
 
 
 class _Net(NamedTuple):
@@ -513,7 +513,7 @@ def _traverse(nodes, radius, degree, ends, start, points, length, pen, height, w
         if a == end:
             while end < n_edges and component[order[end]] == component[order[a]]:
                 end += 1
-            beam = width if end - a <= LARGEST_PART else min(width, 2)
+            beam = width if end - a <= LARGEST_PART else 1
         b = min(end, a + LARGEST_PART)
         local = order[a:b]
         part[local] = a

@@ -27,11 +27,13 @@ MIN_CONTRAST = 0.045
 """Contrast against the paper (0 none, 1 black) below which nothing is ink."""
 CLOSING_SHARE = 0.03
 """Width of the closing that finds the paper, as a share of the page's longer side."""
-LOW_SHARE, HIGH_SHARE = 0.16, 0.5
-"""Hysteresis thresholds as shares of the ink's level near by: a quill's hairlines have a fifth of a stem's contrast."""
-FAINT_SHARE = 0.3
-"""Below this share of the ink's level near by only thin structures are ink."""
-EDGE_SHARE = 0.42
+LEVEL_PERCENTILE = 95
+"""The ink's own level, among all that stands out from the paper: ruling and texture may be most of it."""
+OUTSIDE_SHARE = 0.35
+"""What stays darker than this share of the paper is not paper: a scanner's border, the desk. Shadows are lighter."""
+BODY_SHARE, HIGH_SHARE = 0.3, 0.5
+"""Hysteresis thresholds as shares of the ink's level near by."""
+EDGE_SHARE = 0.5
 """Where a stroke ends sideways, as a share of its own peak: cuts off the blurred halo of thick strokes."""
 RULE_SHARE = 0.3
 """A line is ruling from this share of the page's width (or height) on."""
@@ -69,21 +71,45 @@ def clean(pixels: U8) -> Cleaned:
     pixels
         ``(h, w, 3)`` uint8 RGB or ``(h, w)`` grey, dark ink on light paper.
     """
-    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY) if pixels.ndim == 3 else pixels
-    contrast, outside = _contrast(np.asarray(gray, dtype=np.uint8))
-    ink, pen = _ink(contrast)
-    rules = np.zeros_like(ink)
+    contrast, outside = _contrast(_gray(pixels) if pixels.ndim == 3 else pixels)
+    ink, pen, sure = _ink(contrast)
     if pen:
-        for turned in (False, True):
-            found = _rules(np.ascontiguousarray(contrast.T) if turned else contrast, pen)
-            rules |= found.T if turned else found
-    if rules.any():
-        contrast[rules] = 0
-        ink, pen = _ink(contrast)
+        # One direction after the other: where squared lines cross, the second finds what the first left.
+        contrast[_rules(contrast, sure, pen)] = 0
+        contrast[_rules(np.ascontiguousarray(contrast.T), np.ascontiguousarray(sure.T), pen).T] = 0
+        ink, pen, _ = _ink(contrast)
     ink = _writing_only(ink, pen)
     even = np.round(255 * (1 - contrast)).astype(np.uint8)
     even[outside] = 255
     return Cleaned(even, ink, pen, _skew(ink))
+
+
+def _gray(pixels: U8) -> U8:
+    """Return the mixture of the channels in which this page's ink stands out the most from its paper's texture.
+
+    Fisher's linear discriminant between dark pixels and paper: brown ink shows best in blue, blue ink in red.
+    """
+    scale = min(1.0, 1000 / max(pixels.shape[:2]))
+    small = cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    level = np.maximum(_paper(small)[0], 1)
+    contrast = (1 - small / level).reshape(-1, 3)
+    mean = contrast.mean(axis=1)
+    strong = 0.5 * float(np.percentile(mean, 98))
+    ink, paper = mean > max(strong, MIN_CONTRAST), np.abs(mean) < MIN_CONTRAST
+    weights = np.array([0.299, 0.587, 0.114])
+    if ink.sum() > 50 and paper.sum() > 50:
+        spread = np.cov(contrast[paper].T) + 1e-4 * np.eye(3)
+        best = np.maximum(np.linalg.solve(spread, contrast[ink].mean(axis=0)), 0)
+        weights = best / best.sum() if best.sum() > 0 else weights
+    return np.asarray(cv2.transform(pixels, weights[None].astype(np.float32)), dtype=np.uint8).reshape(pixels.shape[:2])
+
+
+def _paper(small: U8) -> tuple[U8, int]:
+    """Return the level of the paper at each pixel, and the side of the closing that found it."""
+    side = max(5, round(CLOSING_SHARE * max(small.shape[:2])) | 1)
+    # A median first: the closing takes the brightest pixel in reach, which must not be a speck of noise.
+    level = cv2.medianBlur(small, 3) if min(small.shape[:2]) > 3 else small
+    return np.asarray(cv2.morphologyEx(level, cv2.MORPH_CLOSE, _disc(side)), dtype=np.uint8), side
 
 
 def _contrast(gray: U8) -> tuple[F32, BoolArray]:
@@ -91,17 +117,13 @@ def _contrast(gray: U8) -> tuple[F32, BoolArray]:
     h, w = gray.shape
     scale = min(1.0, 1000 / max(h, w))
     small = cv2.resize(gray, (max(1, round(w * scale)), max(1, round(h * scale))), interpolation=cv2.INTER_AREA)
-    side = max(5, round(CLOSING_SHARE * max(small.shape)) | 1)
-    # A median first: the closing takes the brightest pixel in reach, which must not be a speck of noise.
-    level = cv2.medianBlur(small, 3) if min(small.shape) > 3 else small
-    # BORDER_REPLICATE would let a dark border run on; the default border never wins.
-    level = cv2.morphologyEx(level, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)))
+    level, side = _paper(small)
     paper = float(np.percentile(level, 75))
-    count, labels = cv2.connectedComponents((level < 0.55 * paper).astype(np.uint8), connectivity=8)
+    count, labels = cv2.connectedComponents((level < OUTSIDE_SHARE * paper).astype(np.uint8), connectivity=8)
     outside = _at_edge(labels, count)[labels]
-    level = cv2.GaussianBlur(np.where(outside, paper, level).astype(np.float32), (0, 0), side / 3)
-    level = cv2.resize(level, (w, h), interpolation=cv2.INTER_LINEAR)
-    contrast = 1 - gray.astype(np.float32) / np.maximum(level, 1)
+    smooth = cv2.GaussianBlur(np.where(outside, paper, level).astype(np.float32), (0, 0), side / 3)
+    smooth = cv2.resize(smooth, (w, h), interpolation=cv2.INTER_LINEAR)
+    contrast = 1 - gray.astype(np.float32) / np.maximum(smooth, 1)
     np.clip(contrast, 0, 1, out=contrast)
     grown = cv2.dilate(outside.astype(np.uint8), np.ones((5, 5), np.uint8))
     full = cv2.resize(grown, (w, h), interpolation=cv2.INTER_NEAREST).astype(bool)
@@ -109,32 +131,33 @@ def _contrast(gray: U8) -> tuple[F32, BoolArray]:
     return contrast, full
 
 
-def _ink(contrast: F32) -> tuple[BoolArray, float]:
-    """Return the ink mask and the pen width (0 for none)."""
+def _ink(contrast: F32) -> tuple[BoolArray, float, BoolArray]:
+    """Return the ink mask, the pen width (0 for none), and the pixels that are ink by the page's measure."""
     smooth = cv2.GaussianBlur(contrast, (0, 0), 0.8)
     noise = 1.4826 * float(np.median(np.abs(cv2.Laplacian(smooth[::2, ::2], cv2.CV_32F)))) / 4.5
     floor = max(MIN_CONTRAST, 5 * noise)
     core = smooth > floor
     if core.sum() < 4:
-        return np.zeros(contrast.shape, dtype=bool), 0.0
+        return np.zeros(contrast.shape, dtype=bool), 0.0, core
     # The ink's level where the ink is: a high percentile of contrast, from the whole page and from near by.
-    level = float(np.percentile(smooth[core], 85))
+    level = float(np.percentile(smooth[core], LEVEL_PERCENTILE))
     near = _near_level(smooth, core, level)
-    mask = _hysteresis(smooth, np.maximum(floor, LOW_SHARE * near), np.maximum(floor, HIGH_SHARE * near))
-    pen = _pen_width(mask)
+    sure = smooth > np.maximum(floor, HIGH_SHARE * near)
+    pen = _pen_width(_connected((smooth > np.maximum(floor, BODY_SHARE * near)), sure))
     if not pen:
-        return mask, 0.0
-    # What only the lower threshold admits must be thin, as a hairline is: bleed-through and stains are broad.
-    faint = (mask & (smooth < FAINT_SHARE * near)).astype(np.uint8)
-    side = max(3, round(0.9 * pen))
-    broad = cv2.morphologyEx(faint, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)))
-    values = np.where(broad > 0, 0, smooth)
-    mask = _hysteresis(values, np.maximum(floor, LOW_SHARE * near), np.maximum(floor, HIGH_SHARE * near))
-    # The edge at half of the stroke's own peak, not of the page's.
-    reach = int(2 * round(pen / 2) + 1)
-    peak = cv2.dilate(smooth, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach)))
-    mask &= smooth > EDGE_SHARE * peak
-    return mask, _pen_width(mask)
+        return np.zeros(contrast.shape, dtype=bool), 0.0, core
+    # The body of the strokes, with its edge at a share of the stroke's own peak, not of the page's.
+    peak = cv2.dilate(smooth, _disc(2 * round(pen / 2) + 1))
+    body = (smooth > np.maximum(floor, BODY_SHARE * near)) & (smooth > EDGE_SHARE * peak)
+    # Hairlines: thinner than the pen and darker than both their sides, however faint. Bleed-through is broad.
+    hair = smooth - cv2.morphologyEx(smooth, cv2.MORPH_OPEN, _disc(max(3, round(pen) | 1)))
+    edge = np.maximum(floor, EDGE_SHARE * cv2.dilate(hair, _disc(3)))
+    mask = _connected(body | (hair > edge), body & sure)
+    return mask, _pen_width(mask), body & (smooth > 0.4 * level)
+
+
+def _disc(side: int) -> U8:
+    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)), dtype=np.uint8)
 
 
 def _near_level(smooth: F32, core: BoolArray, level: float) -> F32:
@@ -150,17 +173,17 @@ def _near_level(smooth: F32, core: BoolArray, level: float) -> F32:
     share = cv2.GaussianBlur(weight, (0, 0), sigma)
     near = cv2.GaussianBlur(peaks, (0, 0), sigma) / np.maximum(share, 1e-3)
     # Where there is no dark ink near by, paper texture must not become the measure.
-    near = np.clip(near, 0.45 * level, level)
+    near = np.clip(near, 0.4 * level, level)
     return cv2.resize(near.astype(np.float32), (cols * block, rows * block), interpolation=cv2.INTER_LINEAR)[:h, :w]
 
 
-def _hysteresis(values: F32, low: F32, high: F32) -> BoolArray:
-    """Return the components of values > low that hold a pixel of values > high."""
-    count, labels = cv2.connectedComponents((values > low).astype(np.uint8), connectivity=8)
+def _connected(mask: BoolArray, seeds: BoolArray) -> BoolArray:
+    """Return the components of a mask that hold a seed."""
+    count, labels = cv2.connectedComponents(mask.astype(np.uint8), connectivity=8)
     keep = np.zeros(count, dtype=bool)
-    keep[labels[values > high]] = True
+    keep[labels[seeds]] = True
     keep[0] = False
-    return keep[labels]
+    return np.asarray(keep[labels], dtype=np.bool_)
 
 
 def _pen_width(mask: BoolArray) -> float:
@@ -180,9 +203,11 @@ def _writing_only(ink: BoolArray, pen: float) -> BoolArray:
         return ink
     h, w = ink.shape
     keep = stats[:, cv2.CC_STAT_AREA] >= max(3.0, 0.45 * pen**2)
-    # Scanner borders and the page's own edge: long, and touching the image's edge.
-    long = (stats[:, cv2.CC_STAT_WIDTH] > 0.2 * w) | (stats[:, cv2.CC_STAT_HEIGHT] > 0.2 * h)
-    keep &= ~(long & _at_edge(labels, count))
+    # Scanner borders and the page's own edge: long, and mostly within a narrow frame along the image's edge.
+    frame = max(4, round(0.03 * max(h, w)))
+    inner = np.bincount(labels[frame:-frame, frame:-frame].ravel(), minlength=count)
+    long = (stats[:, cv2.CC_STAT_WIDTH] > 0.1 * w) | (stats[:, cv2.CC_STAT_HEIGHT] > 0.1 * h)
+    keep &= ~(long & _at_edge(labels, count) & (inner < 0.5 * stats[:, cv2.CC_STAT_AREA]))
     # Mostly solid areas: blots, torn edges, shadows. A word with a blot in it stays.
     thick = cv2.distanceTransform(mask, cv2.DIST_L2, 3) > 1.5 * pen
     core = np.bincount(labels[thick], minlength=count)
@@ -200,33 +225,57 @@ def _at_edge(labels: NDArray[np.int32], count: int) -> BoolArray:
     return touching
 
 
-def _rules(contrast: F32, pen: float) -> BoolArray:
+def _rules(contrast: F32, sure: BoolArray, pen: float) -> BoolArray:
     """Return the pixels of horizontal ruling."""
-    h, w = contrast.shape
-    # Rules can be fainter than any ink, but not fainter than most of the paper's own texture.
-    sample = contrast[::4, ::4]
-    least = float(np.clip(np.percentile(sample[sample < 0.3], 88), 0.8 * MIN_CONTRAST, 0.15))
-    candidates = (contrast > least).astype(np.uint8)
-    out = np.zeros((h, w), dtype=bool)
-    for curve in _rule_curves(candidates, pen):
-        _erase(curve, contrast, pen, out)
+    out = np.zeros(contrast.shape, dtype=bool)
+    for curve in _dark_rules(contrast, pen) + _faint_rules(contrast, sure, pen):
+        _erase(_extended(curve, contrast), contrast, pen, out)
     return out
 
 
-def _rule_curves(candidates: U8, pen: float) -> list[NDArray[np.float64]]:
-    """Find ruling: arrays ``(n, 2)`` of x (whole, ascending) and y of each line's centre."""
-    h, w = candidates.shape
-    # Half the resolution is enough to find them, and closes pinholes of noise.
-    small = cv2.resize(candidates * 255, (max(1, w // 2), max(1, h // 2)), interpolation=cv2.INTER_AREA)
-    small = (small > 100).astype(np.uint8)
-    # Thin parts only: a tall run of candidates is writing or a shadow, not ruling.
+def _halved(values: F32) -> F32:
+    """Half the resolution is enough to find rules, and evens noise."""
+    h, w = values.shape
+    return np.asarray(cv2.resize(values, (max(1, w // 2), max(1, h // 2)), interpolation=cv2.INTER_AREA))
+
+
+def _dark_rules(contrast: F32, pen: float) -> list[NDArray[np.float64]]:
+    """Find rules that can be followed by eye: arrays ``(n, 2)`` of x (whole, ascending) and y of the centre."""
+    small = _halved(contrast)
+    low, middle = np.percentile(small[::2, ::2], [10, 50])
+    marks = (small > np.clip(middle + 2.5 * (middle - low), 0.8 * MIN_CONTRAST, 0.15)).astype(np.uint8)
+    # Thin parts only: a tall run of marks is writing or a shadow, not ruling.
     thick = max(4, round(0.6 * pen) + 4)
-    thin = small & ~cv2.morphologyEx(small, cv2.MORPH_OPEN, np.ones((thick, 1), np.uint8))
-    taken = np.zeros_like(small)
-    curves = _unbroken(thin, thick, taken)
-    thin[taken > 0] = 0
-    curves += _broken(thin)
-    return [2 * curve + 0.5 for curve in curves if _between_words(curve, small)]
+    thin = marks & ~cv2.morphologyEx(marks, cv2.MORPH_OPEN, np.ones((thick, 1), np.uint8))
+    curves = _unbroken(thin, thick, max(25, small.shape[1] // 25))
+    return [2 * curve + 0.5 for curve in curves if _between_words(curve, marks)]
+
+
+def _faint_rules(contrast: F32, sure: BoolArray, pen: float) -> list[NDArray[np.float64]]:
+    """Find rules too faint to follow, by averaging the paper along them; arrays as of `_dark_rules`.
+
+    Only paper without ink takes part, so that a line of words, whose feet make a line too, leaves no trace.
+    """
+    small = _halved(contrast)
+    # Three pen widths around strong ink: the hairlines that join letters lie in them.
+    written = cv2.dilate(_halved(sure.astype(np.float32)), _disc(2 * round(1.6 * pen) + 1)) > 0.1
+    paper = np.where(written, 0, 1).astype(np.float32)
+    values = np.minimum(small, 0.3) * paper
+    h, w = small.shape
+    span = max(15, w // 25)
+    found = np.zeros((h, w), dtype=np.uint8)
+    for slope in SHEARS:
+        shift = np.round(slope * (np.arange(w) - w / 2)).astype(np.int64)
+        weight = cv2.blur(_shear(paper, -shift), (span, 1))
+        mean = np.where(weight > 0.15, cv2.blur(_shear(values, -shift), (span, 1)) / np.maximum(weight, 0.15), np.nan)
+        # A ridge: darker than what lies four and five rows above and below.
+        ridge = np.full_like(mean, np.nan)
+        flank = np.fmax(np.fmax(mean[:-10], mean[1:-9]), np.fmax(mean[10:], mean[9:-1]))
+        ridge[5:-5] = mean[5:-5] - flank
+        noise = 1.4826 * float(np.nanmedian(np.abs(ridge))) if np.isfinite(ridge).any() else 1.0
+        with np.errstate(invalid="ignore"):
+            found |= _shear((ridge > max(3 * noise, 0.008)).astype(np.uint8), shift)
+    return [2 * curve + 0.5 for curve in _unbroken(found, 4, 2 * span) + _straight(found)]
 
 
 def _between_words(curve: NDArray[np.float64], marks: U8) -> bool:
@@ -234,25 +283,23 @@ def _between_words(curve: NDArray[np.float64], marks: U8) -> bool:
     h, w = marks.shape
     columns = np.arange(int(curve[0, 0]), min(w, int(curve[-1, 0]) + 1))
     rows = np.round(np.interp(columns, curve[:, 0], curve[:, 1])).astype(np.int64)
-    strip = marks[np.clip(rows + np.arange(-18, 19)[:, None], 0, h - 1), columns]
-    free = ~(strip[:13].any(axis=0) | strip[24:].any(axis=0))
-    covered = strip[16:21].any(axis=0) & free
+    strip = marks[np.clip(rows + np.arange(-11, 12)[:, None], 0, h - 1), columns]
+    free = ~(strip[:6].any(axis=0) | strip[17:].any(axis=0))
+    covered = strip[9:14].any(axis=0) & free
     # And it is spread over the whole length.
     spread = len(np.unique(np.flatnonzero(covered) * 10 // len(columns)))
     return bool(free.sum() > 0.1 * len(columns) and covered.sum() > 0.85 * free.sum() and spread >= 5)
 
 
-def _unbroken(thin: U8, thick: int, taken: U8) -> list[NDArray[np.float64]]:
-    """Find lines that run on for long, straight or bent; mark them in `taken`."""
+def _unbroken(thin: U8, thick: int, run: int) -> list[NDArray[np.float64]]:
+    """Find lines that run on for long, straight or bent, and take them out of the 0/1 mask."""
     w = thin.shape[1]
-    run = max(25, w // 25)
     curves = []
     for slope in SHEARS:
         shift = np.round(slope * (np.arange(w) - w / 2)).astype(np.int64)
         level = cv2.dilate(_shear(thin, -shift), np.ones((3, 1), np.uint8))
         long = cv2.morphologyEx(level, cv2.MORPH_OPEN, np.ones((1, run), np.uint8))
         long = _shear(cv2.morphologyEx(long, cv2.MORPH_CLOSE, np.ones((1, 3 * run), np.uint8)), shift)
-        long[taken > 0] = 0
         count, labels, stats, _ = cv2.connectedComponentsWithStats(long, connectivity=8)
         for i in range(1, count):
             x, y, length, height, area = stats[i]
@@ -262,15 +309,16 @@ def _unbroken(thin: U8, thick: int, taken: U8) -> list[NDArray[np.float64]]:
             total = part.sum(axis=0)
             used = np.flatnonzero(total)
             centre = (part * np.arange(height)[:, None]).sum(axis=0)[used] / total[used] + y
-            taken[y : y + height, x : x + length] |= cv2.dilate(part.astype(np.uint8), np.ones((5, 1), np.uint8))
+            grown = cv2.dilate(part.astype(np.uint8), np.ones((5, 1), np.uint8))
+            thin[y : y + height, x : x + length][grown > 0] = 0
             curves.append(np.column_stack([used + float(x), centre]))
     return curves
 
 
-def _broken(thin: U8) -> list[NDArray[np.float64]]:
-    """Find lines that writing interrupts all along, nearly straight, by how much of the width they cover."""
-    h, w = thin.shape
-    ys, xs = np.nonzero(thin)
+def _straight(mask: U8) -> list[NDArray[np.float64]]:
+    """Find nearly straight lines by how much of the width they cover, however often they are interrupted."""
+    h, w = mask.shape
+    ys, xs = np.nonzero(mask)
     if len(ys) < RULE_SHARE * w:
         return []
     slopes = np.arange(-0.08, 0.0801, 0.004)
@@ -283,7 +331,7 @@ def _broken(thin: U8) -> list[NDArray[np.float64]]:
     curves = []
     while True:
         s, row = divmod(int(votes.argmax()), votes.shape[1])
-        if votes[s, row] < 0.35 * w:
+        if votes[s, row] < 0.4 * w:
             return curves
         votes[:, max(0, row - 6) : row + 7] = 0
         on = np.abs(ys - slopes[s] * (xs - w / 2) + half - row) <= 3
@@ -291,12 +339,42 @@ def _broken(thin: U8) -> list[NDArray[np.float64]]:
         curves.append(np.column_stack([columns, np.polyval(np.polyfit(xs[on], ys[on], 2), columns)]))
 
 
-def _shear(mask: U8, shift: NDArray[np.int64]) -> U8:
-    """Move each column of a mask down by its shift; what leaves the image is lost, nothing wraps."""
-    h = len(mask)
+def _shear(values: NDArray[np.generic], shift: NDArray[np.int64]) -> NDArray[np.generic]:
+    """Move each column down by its shift; what leaves the image is lost, zeros come in, nothing wraps."""
+    h = len(values)
     rows = np.arange(h)[:, None] - shift[None, :]
     inside = (rows >= 0) & (rows < h)
-    return np.where(inside, np.take_along_axis(mask, np.clip(rows, 0, h - 1), axis=0), 0).astype(np.uint8)
+    moved = np.take_along_axis(values, np.clip(rows, 0, h - 1), axis=0)
+    moved[~inside] = 0
+    return moved
+
+
+def _extended(curve: NDArray[np.float64], contrast: F32) -> NDArray[np.float64]:
+    """Follow a rule beyond both ends of the found piece, as long as there is something along its course."""
+    h, w = contrast.shape
+    step = 24
+    pieces = [curve]
+    for sign in (-1, 1):
+        end = curve[0] if sign < 0 else curve[-1]
+        inner = curve[:400] if sign < 0 else curve[-400:]
+        slope = float(np.polyfit(inner[:, 0], inner[:, 1], 1)[0]) if len(inner) > 1 else 0.0
+        x, y, misses = float(end[0]), float(end[1]), 0
+        while misses < 4:
+            columns = (x + sign * np.arange(1, step + 1)).astype(np.int64)
+            columns = columns[(columns >= 0) & (columns < w)]
+            rows = np.round(y + slope * (columns - x)).astype(np.int64) + np.arange(-6, 7)[:, None]
+            if not len(columns) or rows.min() < 0 or rows.max() >= h:
+                break
+            # The median over the columns: what stands there in most of them, not a stroke that crosses.
+            profile = np.median(contrast[rows, columns], axis=1)
+            best = 4 + int(profile[4:9].argmax())
+            flank = max(profile[best - 4], profile[best + 4])
+            seen = profile[best] > max(0.8 * MIN_CONTRAST, 1.5 * flank)
+            misses = 0 if seen else misses + 1
+            x, y = float(columns[-1]), y + slope * float(columns[-1] - x) + (0.5 * (best - 6) if seen else 0.0)
+            if seen:
+                pieces.insert(0, np.array([[x, y]])) if sign < 0 else pieces.append(np.array([[x, y]]))
+    return np.concatenate(pieces)
 
 
 def _erase(curve: NDArray[np.float64], contrast: F32, pen: float, out: BoolArray) -> None:

@@ -12,7 +12,8 @@ from inktraj.segmentation import Segmentation
 from inktraj.segmentation.assign import assign
 from inktraj.segmentation.lines import FloatArray, Track, bent, tracks_from_quads
 from inktraj.segmentation.outline import outline
-from inktraj.segmentation.words import Units, gap_threshold, group, slant, units
+from inktraj.segmentation.strip import strip
+from inktraj.segmentation.words import Units, breaks, gap_threshold, group, reader_trust, seen_spaces, slant, units
 
 I32 = NDArray[np.int32]
 MARGIN = 4
@@ -36,37 +37,56 @@ class InkGapSegmenter:
         cleaned = clean(page.pixels)
         if not cleaned.ink.any():
             return Segmentation((), cleaned)
-        quads, _ = ppocr.detect_lines(page.pixels)
-        tracks = self._tracks(quads, cleaned)
+        tracks = _tracks(_quads(page, cleaned), cleaned)
         if not tracks:
             return Segmentation((), cleaned)
         labels = assign(cleaned.ink, tracks)
         boxes = _boxes(labels, len(tracks))
         lean = _page_slant(labels, tracks, boxes)
         parts = {n: units(labels, n, boxes[n], tracks[n], lean) for n in boxes}
-        gaps = np.concatenate([p.gaps for p in parts.values()]) if parts else np.zeros(0)
-        threshold = gap_threshold(gaps)
+        divides = _divides(cleaned, labels, tracks, parts)
         lines: list[Line] = []
         for n, part in parts.items():
-            word = group(part, threshold, tracks[n].height)
+            word = group(part, divides[n], tracks[n].height)
             crops = _crops(cleaned, part, word, len(lines))
             if crops:
                 lines.append(_line(tracks[n], part, crops, len(lines)))
         return Segmentation(tuple(lines), cleaned)
 
-    def _tracks(self, quads: FloatArray, cleaned: Cleaned) -> list[Track]:
-        tracks = []
-        h, w = cleaned.ink.shape
-        for track in tracks_from_quads(quads):
-            corners = track.page(
-                np.array([[0, -0.6], [0, 0.6], [1, -0.6], [1, 0.6]]) * np.array([track.length, track.height])
-            )
-            x0, y0 = np.maximum(corners.min(axis=0).astype(int), 0)
-            x1, y1 = np.minimum(corners.max(axis=0).astype(int) + 1, [w, h])
-            ys, xs = np.nonzero(cleaned.ink[y0:y1, x0:x1])
-            if len(ys):
-                tracks.append(bent(track, np.column_stack([xs + x0, ys + y0]).astype(np.float64)))
-        return tracks
+
+def _quads(page: Page, cleaned: Cleaned) -> FloatArray:
+    """Detect lines on the page as it is and as cleaned: each finds some that the other overlooks."""
+    found = [ppocr.detect_lines(image)[0] for image in (page.pixels, cleaned.gray)]
+    return np.concatenate(found)
+
+
+def _tracks(quads: FloatArray, cleaned: Cleaned) -> list[Track]:
+    """Return the lines that hold ink, each bent to follow it."""
+    tracks = []
+    h, w = cleaned.ink.shape
+    for track in tracks_from_quads(quads):
+        ends = np.array([[0, -0.6], [0, 0.6], [1, -0.6], [1, 0.6]]) * [track.length, track.height]
+        corners = track.page(ends)
+        x0, y0 = np.maximum(corners.min(axis=0).astype(int), 0)
+        x1, y1 = np.minimum(corners.max(axis=0).astype(int) + 1, [w, h])
+        ys, xs = np.nonzero(cleaned.ink[y0:y1, x0:x1])
+        if len(ys):
+            tracks.append(bent(track, np.column_stack([xs + x0, ys + y0]).astype(np.float64)))
+    return tracks
+
+
+def _divides(
+    cleaned: Cleaned, labels: I32, tracks: list[Track], parts: dict[int, Units]
+) -> dict[int, NDArray[np.bool_]]:
+    """Decide for each line which of its gaps divide words."""
+    paper = ~cleaned.ink
+    strips = [strip(cleaned.gray, paper | (labels == n), tracks[n]) for n in parts]
+    read = ppocr.space_probabilities(strips)
+    seen = {n: seen_spaces(parts[n], p, tracks[n].length) for n, p in zip(parts, read, strict=True)}
+    gaps = np.concatenate([p.gaps for p in parts.values()])
+    threshold = gap_threshold(gaps)
+    trust = reader_trust(gaps, np.concatenate(list(seen.values())), threshold)
+    return {n: breaks(parts[n].gaps, seen[n], threshold, trust) for n in parts}
 
 
 def _boxes(labels: I32, count: int) -> dict[int, tuple[int, int, int, int]]:

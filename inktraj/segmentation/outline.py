@@ -38,7 +38,7 @@ def outline(mask: NDArray[np.bool_], origin: tuple[int, int], margin: int, reach
         if len(contours) == 1:
             break
     offset = np.asarray(origin, dtype=np.float64) - pad
-    rings = [shapely.Polygon(c[:, 0, :] + offset) for c in contours]
+    rings = [shapely.Polygon(c[:, 0, :] + offset) for c in contours if len(c) > 2]
     shape = rings[0] if len(rings) == 1 else shapely.union_all(rings).convex_hull
     # Simplifying may cut into the margin, never through it to the ink; a contour that touches itself is opened.
     simple = shape.simplify(0.6 * margin)

@@ -17,6 +17,8 @@ CORE = 0.32
 """Half height, in multiples of the line's, of the zone in which gaps are measured: most of it is x-height."""
 ROWS = 8
 """Rows into which that zone is cut when a gap is measured."""
+SEEN, UNSEEN = -0.4, 2.2
+"""By what the usual gap between words is multiplied where the reader is sure of a space, and sure of none."""
 PRIOR_GAP, PRIOR_SPREAD = 0.30, 0.45
 """The gap, in multiples of the line's height, that usually divides words from letters; and its spread (log)."""
 
@@ -35,6 +37,8 @@ class Units:
         ``(n,)`` number of a part outside the core zone (dots, accents), −1 for the others.
     gaps
         ``(parts − 1,)`` white between each part and the next, in multiples of the line's height.
+    spans
+        ``(parts − 1, 2)`` where along the line each gap begins and ends, in pixels, ascending.
     upright
         ``(n,)`` place along the line, in pixels, of each pixel after the slant is taken out.
     """
@@ -44,6 +48,7 @@ class Units:
     part: I64
     side: I64
     gaps: FloatArray
+    spans: FloatArray
     upright: FloatArray
 
 
@@ -104,18 +109,18 @@ def units(labels: I32, number: int, box: tuple[int, int, int, int], track: Track
     rank = np.full(count, -1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     side = np.where(main, -1, np.arange(count))
-    gaps = _gaps(upright[core], local[core, 1], rank[part[core]], len(order), track.height)
-    return Units(ys + y0, xs + x0, rank[part], side[part], gaps, upright)
+    gaps, spans = _gaps(upright[core], local[core, 1], rank[part[core]], len(order), track.height)
+    return Units(ys + y0, xs + x0, rank[part], side[part], gaps, spans, upright)
 
 
-def _gaps(upright: FloatArray, v: FloatArray, rank: I64, count: int, height: float) -> FloatArray:
-    """Measure the white between consecutive parts, in multiples of the line's height.
+def _gaps(upright: FloatArray, v: FloatArray, rank: I64, count: int, height: float) -> tuple[FloatArray, FloatArray]:
+    """Measure the white between consecutive parts, in multiples of the line's height, and where it lies in pixels.
 
     Half of it is the distance between the parts' extreme columns, half the median over the rows in which both
     sides have ink near by: so neither one long stroke nor one open letter decides alone.
     """
     if count < 2:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros((0, 2))
     keep = rank >= 0
     upright, v, rank = upright[keep], v[keep], rank[keep]
     row = np.clip(((v / (CORE * height) + 1) / 2 * ROWS).astype(np.int64), 0, ROWS - 1)
@@ -126,14 +131,15 @@ def _gaps(upright: FloatArray, v: FloatArray, rank: I64, count: int, height: flo
     # Everything before against everything after: parts may overlap along the line.
     before = np.maximum.accumulate(right, axis=1)[:, :-1]
     after = np.minimum.accumulate(left[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    extreme = after.min(axis=0) - before.max(axis=0)
+    edges = np.column_stack([before.max(axis=0), after.min(axis=0)])
+    extreme = edges[:, 1] - edges[:, 0]
     white = after - before
     # A row that is empty for more than two heights on one side says nothing of this gap.
     white[~np.isfinite(white)] = np.nan
     white[white > extreme + 1.0 * height] = np.nan
     filled = np.where(np.isnan(white).all(axis=0), extreme, white)
     middle = np.nanmedian(filled, axis=0)
-    return np.asarray((0.5 * extreme + 0.5 * middle) / height, dtype=np.float64)
+    return np.asarray((0.5 * extreme + 0.5 * middle) / height, dtype=np.float64), np.sort(edges, axis=1)
 
 
 def gap_threshold(gaps: FloatArray) -> float:
@@ -164,7 +170,65 @@ def gap_threshold(gaps: FloatArray) -> float:
     return float(candidates[(fit + 2 * prior).argmax()])
 
 
-def group(parts: Units, threshold: float, height: float) -> I64:
+def seen_spaces(parts: Units, probabilities: FloatArray, length: float) -> FloatArray:
+    """Return for each gap the probability with which the reader sees a space in it.
+
+    Each space that the reader sees goes to one gap: the nearest, the wider of two. The reader places it within
+    some three of its time steps.
+
+    Parameters
+    ----------
+    parts
+        The line's parts.
+    probabilities
+        ``(columns,)`` from `inktraj.ppocr.space_probabilities`, over the whole line.
+    length
+        The line's length in pixels.
+    """
+    seen = np.zeros(len(parts.gaps))
+    if not len(seen):
+        return seen
+    step = length / max(len(probabilities), 1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], probabilities > 0.05, [0]]).astype(np.int64)))
+    for first, last in zip(edges[::2], edges[1::2], strict=True):
+        p = probabilities[first:last]
+        place = (float((np.arange(first, last) * p).sum() / p.sum()) + 0.5) * step
+        away = np.maximum(0, np.maximum(parts.spans[:, 0] - place, place - parts.spans[:, 1])) / step
+        best = int((away - 4 * np.clip(parts.gaps, -0.1, 0.5)).argmin())
+        if away[best] <= 3:
+            seen[best] = max(seen[best], float(p.max()))
+    return seen
+
+
+def breaks(gaps: FloatArray, seen: FloatArray, threshold: float, trust: float) -> NDArray[np.bool_]:
+    """Decide which gaps divide words.
+
+    Parameters
+    ----------
+    gaps
+        ``(n,)`` in multiples of the line's height.
+    seen
+        ``(n,)`` probability of a space as read.
+    threshold
+        The gap that divides words where the reader has no say.
+    trust
+        How much the reader is heard, 0–1. At 1 a gap in which it sees a space divides words however small, and
+        one in which it sees none must be `UNSEEN` times as wide as usual.
+    """
+    factor = 1 + trust * ((UNSEEN - 1) + (SEEN - UNSEEN) * seen)
+    return np.asarray(gaps > threshold * factor, dtype=np.bool_)
+
+
+def reader_trust(gaps: FloatArray, seen: FloatArray, threshold: float) -> float:
+    """Return how much the reader is to be heard on a page: the share of clearly wide gaps in which it sees a space.
+
+    A reader that does not know the script, or cannot read the hand, sees few, and the gaps alone decide.
+    """
+    wide = gaps > 1.5 * threshold
+    return float(min(1.0, seen[wide].mean() / 0.7)) if wide.any() else 0.0
+
+
+def group(parts: Units, divides: NDArray[np.bool_], height: float) -> I64:
     """Return for each of a line's pixels the number of its word, in order along the line.
 
     Parts outside the core zone go with the word under (or over) which they stand.
@@ -172,7 +236,7 @@ def group(parts: Units, threshold: float, height: float) -> I64:
     count = len(parts.gaps) + 1 if (parts.part >= 0).any() else 0
     if not count:
         return np.full(len(parts.ys), -1, dtype=np.int64)
-    word_of = np.concatenate([[0], np.cumsum(parts.gaps > threshold)]).astype(np.int64)
+    word_of = np.concatenate([[0], np.cumsum(divides)]).astype(np.int64)
     word = np.where(parts.part >= 0, word_of[np.maximum(parts.part, 0)], -1)
     words = int(word_of[-1]) + 1
     left = np.full(words, np.inf)

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import contextmanager
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 import cv2
@@ -20,6 +21,7 @@ import fake_parts
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy.spatial import cKDTree
 
 import inktraj
 from inktraj.errors import DataError, ParseError, RunError
@@ -37,6 +39,7 @@ from inktraj.pseudolabel import (
     read_pseudolabels,
 )
 from inktraj.pseudolabel.report import Report
+from inktraj.recovery import Candidate
 
 FAKES = {"segmenter": "fake_parts:Bars", "recoverer": "fake_parts:Middle", "recognizer": "fake_parts:Counter"}
 MAY_DIFFER = {"run.json", "timings.jsonl", "run.lock"}
@@ -178,6 +181,19 @@ def test_record_round_trip():
     assert again.to_json() == label.to_json()
     assert again.ink == Ink.concat([ink], frame)
     assert label.to_json()["words"][0]["strokes"] == [[1, 2, 1], [3.25, 4.125, 0], [5, 6, 1]]
+
+
+def test_numbers_that_json_lacks_fail_their_page_only(pages, tmp_path):
+    class Odd(fake_parts.Middle):
+        def __call__(self, crop, **options):
+            odd = int(crop.image.min()) == 51
+            return [Candidate(c.ink, float("nan") if odd else 0.5) for c in super().__call__(crop, **options)]
+
+    summary = build(pages, tmp_path / "out", recoverer=Odd())
+    assert (summary.kept, summary.failed) == (3, 1)
+    assert records(tmp_path / "out")["p1"].reason.startswith("encode: a score or width is nan")
+    with pytest.raises(DataError, match=r"outline of word 'w' is not \(n, 2\) finite"):
+        WordLabel("w", 0, 0, np.full((3, 2), np.nan), Ink((), Frame(9, 9)))
 
 
 def test_records_say_which_line_is_damaged(tmp_path):
@@ -543,6 +559,33 @@ def test_several_places_and_equal_names(pages, tmp_path):
     assert list(records(tmp_path / "out")) == ["p0", "p1", "p2", "p3", "p0-2"]
     assert [reason for _, reason in summary.skipped][-1] == "named twice"
     assert any("notes.txt" in path for path, _ in summary.skipped)
+
+
+# The embedded parts
+
+
+def test_golden_page(tmp_path):
+    """An example page, whose true words and strokes are known, through the embedded parts in a worker process."""
+    examples = ROOT / "examples" / "pages"
+    truth = {page["image"]: page for page in json.loads((examples / "truth.json").read_text(encoding="utf-8"))}
+    summary = build_pseudolabels(examples / "page00.jpg", tmp_path / "out", workers=1)
+    assert (summary.pages, summary.kept) == (1, 1)
+    found = records(tmp_path / "out")["page00"]
+    words = truth["page00.jpg"]["words"]
+    written = [word["text"] for word in words]
+    read = " ".join(found.transcript).split()
+    assert len(set(written) & set(read)) >= 0.95 * len(set(written))
+    assert len(found.words) == pytest.approx(len(words), rel=0.1)
+    assert found.agreement >= 0.95
+    assert found.ink_recall >= 0.95
+    assert found.ink_precision >= 0.95
+    # The recovered strokes lie where the pen was, in page pixels.
+    strokes = [s for word in words for s in Ink.from_xys(word["strokes"], found.ink.frame).strokes]
+    steps = np.linspace(0, 1, 40)[:, None]
+    true = np.concatenate([s[:1] for s in strokes] + [a + steps * (b - a) for s in strokes for a, b in pairwise(s)])
+    drawn = np.concatenate(found.ink.strokes)
+    away = cKDTree(true).query(drawn)[0]
+    assert np.quantile(away, 0.95) < 1.5
 
 
 # The report

@@ -59,6 +59,13 @@ class WordLabel:
     match: bool = False
     confidence: float | None = None
 
+    def __post_init__(self) -> None:
+        polygon = np.asarray(self.polygon)
+        if polygon.ndim != 2 or polygon.shape[1] != 2 or not np.isfinite(polygon).all():
+            raise DataError(
+                f"the outline of word {self.id!r} is not (n, 2) finite numbers but of shape {polygon.shape}"
+            )
+
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
         xys: list[list[float]] = self.ink.to_xys().round(DECIMALS).tolist()
@@ -210,8 +217,12 @@ _PLAIN = (
 
 
 def rounded(value: float | None) -> float | None:
-    """Return `value` with `DECIMALS` decimals, None for None."""
-    return None if value is None else round(float(value), DECIMALS)
+    """Return `value` with `DECIMALS` decimals, None for None; DataError for NaN and infinity, which JSON lacks."""
+    if value is None:
+        return None
+    if not np.isfinite(value):
+        raise DataError(f"a score or width is {value!r}, expected a finite number or None")
+    return round(float(value), DECIMALS)
 
 
 def read_pseudolabels(path: str | Path) -> Iterator[PseudoLabel]:

@@ -330,7 +330,7 @@ def waiting_run(pages, out, *args):
     )
     try:
         deadline = time.monotonic() + 60
-        while len(list(out.glob("records/*.json"))) < 4:
+        while len(list(out.glob("records/[!.]*.json"))) < 4:
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -351,7 +351,7 @@ def test_kill_and_resume(pages, tmp_path, gate):
         while any(Path(f"/proc/{worker}/fd").exists() for worker in workers):
             assert time.monotonic() < deadline, "a worker outlives the killed run"
             time.sleep(0.05)
-    done = {p.name: p.stat().st_mtime_ns for p in out.glob("records/*.json")}
+    done = {p.name: p.stat().st_mtime_ns for p in out.glob("records/[!.]*.json")}
     assert set(done) == {f"p{i}.json" for i in range(4)}
     assert not (out / "pages.jsonl").exists()
     (out / "records" / ".tmp-half.json").write_text("{")

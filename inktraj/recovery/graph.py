@@ -233,16 +233,12 @@ def _copy_path(points, a, b, reverse, out, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _fuse(nodes, ends, start, points, alive):  # type: ignore[no-untyped-def]
+def _fuse(nodes, specks, ends, start, points, alive):  # type: ignore[no-untyped-def]
     """Drop dead edges and the nodes nobody needs: chains through nodes of degree 2 become one edge.
 
-    A node whose edges have all died is dropped; one that never had an edge is kept (a speck).
+    A node without a living edge is dropped, but for the `specks`, which never had one.
     """
     n = len(nodes)
-    had_edge = np.zeros(n, np.bool_)
-    for i in range(len(ends)):
-        had_edge[ends[i, 0]] = True
-        had_edge[ends[i, 1]] = True
     first, half = incidence(n, ends, alive)
     used = np.zeros(len(ends), np.bool_)
     new_id = np.full(n, -1, np.int64)
@@ -254,7 +250,7 @@ def _fuse(nodes, ends, start, points, alive):  # type: ignore[no-untyped-def]
     n_edges, n_points = 0, 0
     for v in range(n):
         degree = first[v + 1] - first[v]
-        if degree != 2 and (degree > 0 or not had_edge[v]):
+        if degree != 2 and (degree > 0 or specks[v]):
             new_id[v] = n_kept
             kept[n_kept] = v
             n_kept += 1
@@ -465,7 +461,9 @@ def _with_radius(distance: F32, nodes: F64, ends: I64, start: I64, points: F64) 
 
 
 def _keep(graph: SkeletonGraph, distance: F32, alive: NDArray[np.bool_]) -> SkeletonGraph:
-    nodes, ends, start, points, _ = _fuse(graph.nodes, graph.ends, graph.start, graph.points, alive)
+    nodes, ends, start, points, _ = _fuse(
+        graph.nodes, graph.degree() == 0, graph.ends, graph.start, graph.points, alive
+    )
     return _with_radius(distance, nodes, ends, start, points)
 
 
@@ -502,6 +500,7 @@ def skeleton_graph(
             break
         graph = _keep(graph, distance, alive)
     if merge > 0:
+        specks = graph.degree() == 0
         place, alive = _contract(
             graph.nodes,
             graph.ends,
@@ -512,7 +511,7 @@ def skeleton_graph(
             graph.radius,
             merge,
         )
-        nodes, ends, start, points, kept = _fuse(place, graph.ends, graph.start, graph.points, alive)
+        nodes, ends, start, points, kept = _fuse(place, specks, graph.ends, graph.start, graph.points, alive)
         graph = SkeletonGraph(nodes, graph.radius[kept], ends, start, points)
     _start_rings_on_top(graph.nodes, graph.ends, graph.start, graph.points, graph.degree())
     if extend:

@@ -78,21 +78,16 @@ class Middle2(Middle):
     version = "2"
 
 
-class Counter:
-    """Reads the number of dark columns, coarsely, so that page and rendering agree."""
+class Parrot:
+    """Reads the same in every picture, so that page and rendering agree."""
 
-    name, version = "counter", "1"
+    name, version = "parrot", "1"
 
     def __call__(self, images):
-        out = []
-        for image in images:
-            gray = image if image.ndim == 2 else image.min(axis=2)
-            share = float((gray < 128).mean())
-            out.append(Reading("ink <script>alert(1)</script>" if share > 0.02 else "", 1.0))
-        return out
+        return [Reading("ink <script>alert(1)</script>", 1.0) for _ in images]
 
 
-class Moody(Counter):
+class Moody(Parrot):
     """Reads what differs between original (colour) and rendering (grey): nothing agrees."""
 
     name = "moody"
@@ -101,7 +96,7 @@ class Moody(Counter):
         return [Reading("colour" if image.ndim == 3 else "grey", 1.0) for image in images]
 
 
-class DiesInWorkers(Counter):
+class DiesInWorkers(Parrot):
     """Can be made in the process whose id the environment names, and ends any other."""
 
     name = "mortal"

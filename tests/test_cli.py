@@ -25,7 +25,7 @@ ROOT = TESTS.parent
 FAKES = {
     "segmenter": "--segmenter=fake_parts:Bars",
     "recoverer": "--recoverer=fake_parts:Middle",
-    "recognizer": "--recognizer=fake_parts:Counter",
+    "recognizer": "--recognizer=fake_parts:Parrot",
 }
 BUILD = ("build-pseudolabels", *FAKES.values(), "--workers=0")
 

@@ -41,7 +41,7 @@ from inktraj.pseudolabel import (
 from inktraj.pseudolabel.report import Report
 from inktraj.recovery import Candidate
 
-FAKES = {"segmenter": "fake_parts:Bars", "recoverer": "fake_parts:Middle", "recognizer": "fake_parts:Counter"}
+FAKES = {"segmenter": "fake_parts:Bars", "recoverer": "fake_parts:Middle", "recognizer": "fake_parts:Parrot"}
 MAY_DIFFER = {"run.json", "timings.jsonl", "run.lock"}
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -160,7 +160,7 @@ def test_pages_that_read_differently_are_dropped(pages, tmp_path):
     summary = build(pages, tmp_path / "out", recognizer="fake_parts:Moody")
     assert (summary.kept, summary.dropped, summary.agreement) == (0, 4, 0.0)
     label = records(tmp_path / "out")["p0"]
-    assert label.reason == "0% of the words agree, fewer than 85%"
+    assert re.search(r"0 ?% of the words agree", label.reason)
     assert label.transcript == ("colour",)
     assert label.rendered_transcript == ("grey",)
     assert label.alignment == (Pair("colour", "grey", False),)
@@ -540,9 +540,9 @@ def test_workers_that_cannot_start_end_the_run(pages, tmp_path, monkeypatch):
 
 
 def test_parts_given_as_objects(pages, tmp_path):
-    build(pages, tmp_path / "out", recognizer=fake_parts.Counter(), workers=1)
+    build(pages, tmp_path / "out", recognizer=fake_parts.Parrot(), workers=1)
 
-    class Local(fake_parts.Counter):
+    class Local(fake_parts.Parrot):
         pass
 
     assert build(pages, tmp_path / "local", recognizer=Local()).kept == 4

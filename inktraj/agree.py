@@ -235,7 +235,7 @@ def check(
         return Verdict(False, None, "no words were found", threshold=threshold, recognizer=label)
     original, original_words = _transcribe(page.pixels, segmentation.lines, recognizer)
     drawn, drawn_words = _transcribe(rendered, segmentation.lines, recognizer)
-    alignment, line_agreement = _compare(original, drawn)
+    alignment, line_agreement = compare(original, drawn)
     words = tuple(
         WordReading(a, b, "".join(fold(a)) == "".join(fold(b)) != "")
         for a, b in zip(original_words, drawn_words, strict=True)
@@ -272,8 +272,22 @@ def _transcribe(image: U8, lines: Sequence[Line], recognizer: Recognizer) -> tup
     return tuple(reading.text for reading in best), [reading.text for reading in words]
 
 
-def _compare(original: Sequence[str], rendered: Sequence[str]) -> tuple[tuple[AlignedPair, ...], float | None]:
-    """Align two transcripts line by line; return the alignment and the share of words that match."""
+def compare(original: Sequence[str], rendered: Sequence[str]) -> tuple[tuple[AlignedPair, ...], float | None]:
+    """Compare two transcripts of the same lines.
+
+    Parameters
+    ----------
+    original, rendered
+        One string for each line.
+
+    Returns
+    -------
+    alignment
+        The folded words of both, aligned line by line.
+    share
+        Matched words over all words, on the side where that is smaller; without joined words this is the number of
+        matches over the number of words of the longer transcript. None where neither holds a word.
+    """
     pairs: list[AlignedPair] = []
     total, matched = [0, 0], [0, 0]
     for left, right in zip(original, rendered, strict=True):

@@ -186,7 +186,8 @@ def test_a_bent_line_comes_out_level():
     image = np.full((200, 400), 255, np.uint8)
     bend = np.array([(20, 100), (200, 60), (380, 100)])
     cv2.polylines(image, [bend], False, 0, 5, cv2.LINE_AA)
-    polygon = np.concatenate([bend - (0, 20), np.flipud(bend) + (0, 10)])
+    above, below = np.array([0, -20]), np.array([0, 10])
+    polygon = np.concatenate([bend + above, np.flipud(bend) + below])
     (strip,) = agree.line_strips(image, [line(polygon, bend, height=20)], reach=1.0)
     rows = np.array([np.argmin(strip[:, x]) for x in range(10, 350)])
     assert np.abs(rows - 18).max() <= 2.5

@@ -394,10 +394,11 @@ def _reach(ink, distance, x, y, dx, dy, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _extend_ends(ink, distance, nodes, ends, start, points, degree, radius):  # type: ignore[no-untyped-def]
+def _extend_ends(ink, distance, nodes, ends, start, points, degree, radius, length, typical):  # type: ignore[no-untyped-def]
     """Move each dead end to where the pen was: on the line of the stroke, one radius from the ink's tip.
 
-    Thinning eats ends, and turns them to corners of the tip: the last half radius is taken back first.
+    Thinning eats ends, and turns them to corners of the tip: the last radius is taken back first, where the ink's
+    radius can still be measured.
     """
     for i in range(len(ends)):
         for side in range(2):
@@ -407,16 +408,16 @@ def _extend_ends(ink, distance, nodes, ends, start, points, degree, radius):  # 
             a, b = start[i], start[i + 1]
             step = 1 if side == 0 else -1
             tip = a if side == 0 else b - 1
-            r = radius[v]
+            r = max(radius[v], min(typical, 0.4 * length[i]))  # a skeleton that ran into a corner is thin there
             base, back = tip, tip
             along = 0.0
             for k in range(1, b - a):
                 p, q = tip + (k - 1) * step, tip + k * step
                 along += np.hypot(points[q, 0] - points[p, 0], points[q, 1] - points[p, 1])
-                if along <= 0.6 * r:
+                if along <= 1.1 * r:
                     base = q
                 back = q
-                if along >= 2.6 * r + 1:
+                if along >= 2.8 * r + 1:
                     break
             if base == back:
                 base = tip
@@ -514,6 +515,19 @@ def skeleton_graph(
         nodes, ends, start, points, kept = _fuse(place, specks, graph.ends, graph.start, graph.points, alive)
         graph = SkeletonGraph(nodes, graph.radius[kept], ends, start, points)
     _start_rings_on_top(graph.nodes, graph.ends, graph.start, graph.points, graph.degree())
-    if extend:
-        _extend_ends(ink, distance, graph.nodes, graph.ends, graph.start, graph.points, graph.degree(), graph.radius)
+    if extend and len(graph.ends):
+        x, y = np.rint(graph.points).astype(np.int64).T
+        typical = float(np.median(distance[y, x])) - 0.5
+        _extend_ends(
+            ink,
+            distance,
+            graph.nodes,
+            graph.ends,
+            graph.start,
+            graph.points,
+            graph.degree(),
+            graph.radius,
+            graph.lengths(),
+            typical,
+        )
     return graph

@@ -145,7 +145,7 @@ def _strokes(path, offsets, radius, degree, ends, start, points, length, weights
 
 @njit(cache=True)
 def _local_widths(distance, points):  # type: ignore[no-untyped-def]
-    """Ink width at points: twice the largest distance to the rim within a pixel's reach, bilinear elsewhere."""
+    """Ink width at points: twice the largest distance to the rim near by (a path may be a pixel off the middle)."""
     height, width = distance.shape
     out = np.empty(len(points))
     for k in range(len(points)):
@@ -153,8 +153,8 @@ def _local_widths(distance, points):  # type: ignore[no-untyped-def]
         y = min(max(points[k, 1], 0.0), height - 1.0)
         u, v = int(x), int(y)
         best = 0.0
-        for j in range(max(v, 0), min(v + 2, height)):
-            for i in range(max(u, 0), min(u + 2, width)):
+        for j in range(max(v - 1, 0), min(v + 3, height)):
+            for i in range(max(u - 1, 0), min(u + 3, width)):
                 best = max(best, distance[j, i])
         out[k] = max(2.0 * best - 0.5, 1.0)
     return out

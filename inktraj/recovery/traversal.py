@@ -34,6 +34,8 @@ class Costs(NamedTuple):
         Turning at a junction, by the angle / π and by its square.
     turn_far
         The square again, by the directions seen from further away.
+    crossing
+        Not going straight on where strokes cross.
     back, back_inside
         Turning round at a dead end; at a junction.
     retrace
@@ -57,6 +59,7 @@ class Costs(NamedTuple):
     turn: float = 0.12
     turn_squared: float = 0.808
     turn_far: float = 0.0
+    crossing: float = 0.3
     back: float = 0.056
     back_inside: float = 0.0
     retrace: float = 0.735
@@ -83,6 +86,7 @@ class _Net(NamedTuple):
     first: Any  # (n + 1,) offsets into half
     half: Any  # half-edges by the node which they leave
     directions: Any  # (2 e, 4) unit directions near and far at the start of each half-edge
+    straight: Any  # (2 e,) the half-edge that goes straight on over a crossing at the end of each half-edge, or -1
     turning: Any  # (2 e,) half turns along each half-edge
     part: Any  # (e,) number of the part that is searched together
     member: Any  # (e,) place in the part's list
@@ -194,16 +198,38 @@ def _half_edges(nodes, radius, degree, ends, start, points, length, pen, height)
 
 
 @njit(cache=True)
+def _straight_on(first, half, directions):  # type: ignore[no-untyped-def]
+    """Pair the half-edges which are each other's straightest continuation at a node of four or more."""
+    best, partner = np.full(len(half), -1, np.int64), np.full(len(half), -1, np.int64)
+    for v in range(len(first) - 1):
+        if first[v + 1] - first[v] < 4:
+            continue
+        for j in range(first[v], first[v + 1]):
+            a = half[j]
+            least = -0.7  # within about 45 degrees
+            for k in range(first[v], first[v + 1]):
+                b = half[k]
+                cosine = directions[a, 0] * directions[b, 0] + directions[a, 1] * directions[b, 1]
+                if b != a and cosine < least:
+                    least, best[a] = cosine, b
+    for a in range(len(half)):
+        if best[a] >= 0 and best[best[a]] == a:
+            partner[a ^ 1] = best[a]  # arriving over a's other side
+    return partner
+
+
+@njit(cache=True)
 def _turn_cost(net, h, c, costs):  # type: ignore[no-untyped-def]
     """Arriving over half-edge h and leaving over c."""
     if c == h ^ 1 and net.ends[h // 2, 0] != net.ends[h // 2, 1]:
         return costs.back if net.degree[_to(net, h)] == 1 else costs.back_inside
     d = net.directions
+    missed = costs.crossing if net.straight[h] >= 0 and net.straight[h] != c else 0.0
     ix, iy, jx, jy = -d[h ^ 1, 0], -d[h ^ 1, 1], -d[h ^ 1, 2], -d[h ^ 1, 3]
     near = np.arctan2(ix * d[c, 1] - iy * d[c, 0], ix * d[c, 0] + iy * d[c, 1]) / np.pi
     far = np.arctan2(jx * d[c, 3] - jy * d[c, 2], jx * d[c, 2] + jy * d[c, 3]) / np.pi
     bend = costs.turn * abs(near) + costs.turn_squared * near * near + costs.turn_far * far * far
-    return bend + costs.clockwise * near
+    return missed + bend + costs.clockwise * near
 
 
 @njit(cache=True)
@@ -497,12 +523,26 @@ def _traverse(nodes, radius, degree, ends, start, points, length, pen, height, w
     n_edges = len(ends)
     first, half = incidence(len(nodes), ends, np.ones(n_edges, np.bool_))
     directions, turning = _half_edges(nodes, radius, degree, ends, start, points, length, pen, height)
+    straight = _straight_on(first, half, directions)
     component = _components(len(nodes), ends)
     leftmost = _leftmost(start, points)
     part, member = np.full(n_edges, -1, np.int64), np.zeros(n_edges, np.int64)
     optional = np.zeros(n_edges, np.bool_)
     net = _Net(
-        nodes, degree, ends, length / height, leftmost, first, half, directions, turning, part, member, optional, height
+        nodes,
+        degree,
+        ends,
+        length / height,
+        leftmost,
+        first,
+        half,
+        directions,
+        straight,
+        turning,
+        part,
+        member,
+        optional,
+        height,
     )
     by_x = np.argsort(leftmost, kind="mergesort")
     order = by_x[np.argsort(component[by_x], kind="mergesort")]

@@ -77,8 +77,8 @@ def clean(pixels: U8) -> Cleaned:
         # One direction after the other: where squared lines cross, the second finds what the first left.
         contrast[_rules(contrast, sure, pen)] = 0
         contrast[_rules(np.ascontiguousarray(contrast.T), np.ascontiguousarray(sure.T), pen).T] = 0
-        ink, pen, _ = _ink(contrast)
-    ink = _writing_only(ink, pen)
+        ink, pen, sure = _ink(contrast)
+    ink = _writing_only(ink, sure, pen)
     even = np.round(255 * (1 - contrast)).astype(np.uint8)
     even[outside] = 255
     return Cleaned(even, ink, pen, _skew(ink))
@@ -195,25 +195,32 @@ def _pen_width(mask: BoolArray) -> float:
     return max(1.0, 2 * float(np.median(distance[ridge])) - 0.5)
 
 
-def _writing_only(ink: BoolArray, pen: float) -> BoolArray:
+def _writing_only(ink: BoolArray, sure: BoolArray, pen: float) -> BoolArray:
     """Drop specks, and what is too solid or too close to the image's edge to be writing."""
-    mask = ink.astype(np.uint8)
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-    if count == 1:
+    if not pen:
         return ink
     h, w = ink.shape
-    keep = stats[:, cv2.CC_STAT_AREA] >= max(3.0, 0.45 * pen**2)
+    mask = ink.astype(np.uint8)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    area = stats[:, cv2.CC_STAT_AREA]
+    keep = area >= max(3.0, 0.45 * pen**2)
+    # A dot is as dark as the page's writing; small and pale is paper.
+    keep &= (np.bincount(labels[sure], minlength=count) > 0) | (area > 6 * pen**2)
     # Scanner borders and the page's own edge: long, and mostly within a narrow frame along the image's edge.
     frame = max(4, round(0.03 * max(h, w)))
     inner = np.bincount(labels[frame:-frame, frame:-frame].ravel(), minlength=count)
     long = (stats[:, cv2.CC_STAT_WIDTH] > 0.1 * w) | (stats[:, cv2.CC_STAT_HEIGHT] > 0.1 * h)
-    keep &= ~(long & _at_edge(labels, count) & (inner < 0.5 * stats[:, cv2.CC_STAT_AREA]))
-    # Mostly solid areas: blots, torn edges, shadows. A word with a blot in it stays.
-    thick = cv2.distanceTransform(mask, cv2.DIST_L2, 3) > 1.5 * pen
-    core = np.bincount(labels[thick], minlength=count)
-    keep &= (core < 0.3 * stats[:, cv2.CC_STAT_AREA]) | (core < 4 * pen * pen)
+    keep &= ~(long & _at_edge(labels, count) & (inner < 0.5 * area))
+    # Solid areas: torn edges, shadows, stamps' fields. A word with a blot in it keeps what is thinner.
+    distance = cv2.distanceTransform(mask, cv2.DIST_L2, 3)
+    core = np.bincount(labels[distance > 1.5 * pen], minlength=count)
+    keep &= (core < 0.3 * area) | (core < 4 * pen**2)
     keep[0] = False
-    return keep[labels]
+    mask = keep[labels].astype(np.uint8)
+    solid = ((distance > 2.5 * pen) & (mask > 0)).astype(np.uint8)
+    if solid.any():
+        mask[cv2.dilate(solid, _disc(2 * int(2.5 * pen + 3) + 1)) > 0] = 0
+    return mask > 0
 
 
 def _at_edge(labels: NDArray[np.int32], count: int) -> BoolArray:
@@ -263,6 +270,9 @@ def _faint_rules(contrast: F32, sure: BoolArray, pen: float) -> list[NDArray[np.
     values = np.minimum(small, 0.3) * paper
     h, w = small.shape
     span = max(15, w // 25)
+    # The paper's texture, as it is left after averaging over the span.
+    texture = 1.4826 * float(np.median(np.abs(small - cv2.blur(small, (3, 3)))[::2, ::2]))
+    least = max(0.008, 4 * texture / np.sqrt(span))
     found = np.zeros((h, w), dtype=np.uint8)
     for slope in SHEARS:
         shift = np.round(slope * (np.arange(w) - w / 2)).astype(np.int64)
@@ -272,9 +282,8 @@ def _faint_rules(contrast: F32, sure: BoolArray, pen: float) -> list[NDArray[np.
         ridge = np.full_like(mean, np.nan)
         flank = np.fmax(np.fmax(mean[:-10], mean[1:-9]), np.fmax(mean[10:], mean[9:-1]))
         ridge[5:-5] = mean[5:-5] - flank
-        noise = 1.4826 * float(np.nanmedian(np.abs(ridge))) if np.isfinite(ridge).any() else 1.0
         with np.errstate(invalid="ignore"):
-            found |= _shear((ridge > max(3 * noise, 0.008)).astype(np.uint8), shift)
+            found |= _shear((ridge > least).astype(np.uint8), shift)
     return [2 * curve + 0.5 for curve in _unbroken(found, 4, 2 * span) + _straight(found)]
 
 

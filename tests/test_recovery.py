@@ -1,5 +1,7 @@
 """Recovery: skeleton graph, the pen's way, and what comes out of `recover`."""
 
+from itertools import pairwise
+
 import cv2
 import numpy as np
 import oracles_recovery as oracles
@@ -157,7 +159,7 @@ def test_traversal_draws_every_edge(mask):
         if not (degree[a] > 2 and degree[b] > 2 and lengths[i] < 1.1 * (graph.radius[a] + graph.radius[b]))
     }
     assert needed <= {int(h) // 2 for h in path}
-    for a, b in zip(offsets[:-1], offsets[1:], strict=True):  # within a stroke each edge begins where the last ended
+    for a, b in pairwise(offsets):  # within a stroke each edge begins where the last ended
         for h, c in zip(path[a : b - 1], path[a + 1 : b], strict=True):
             assert graph.ends[h // 2, 1 - h % 2] == graph.ends[c // 2, c % 2]
     assert len(component) == len(offsets) - 1
@@ -289,7 +291,7 @@ def test_moving_the_ink_moves_the_strokes(rng):
     a, b = traced(mask), traced(moved)
     assert len(a.strokes) == len(b.strokes)
     for p, q in zip(a.strokes, b.strokes, strict=True):
-        np.testing.assert_allclose(p + (29, 13), q, atol=1e-9)
+        np.testing.assert_allclose(q - p, np.broadcast_to((29, 13), p.shape), atol=1e-9)
 
 
 def test_the_same_pixels_give_the_same_ink(rng):

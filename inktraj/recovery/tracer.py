@@ -13,7 +13,7 @@ from inktraj.errors import DataError
 from inktraj.ink import Ink
 from inktraj.page import WordCrop
 from inktraj.recovery import Candidate
-from inktraj.recovery.graph import skeleton_graph
+from inktraj.recovery.graph import F32, SkeletonGraph, skeleton_graph
 from inktraj.recovery.order import Marks, writing_order
 from inktraj.recovery.smooth import build_strokes
 from inktraj.recovery.traversal import Costs, traverse
@@ -25,6 +25,8 @@ U8 = NDArray[np.uint8]
 FINE_HEIGHT = 144  # ink is brought to this height before thinning …
 FINE_PEN = (4.0, 9.0)  # … but the pen to such a width
 LARGEST_AREA = 2_000_000  # pixels looked at; larger crops are shrunk
+MOST_EDGES = 20_000  # a finer skeleton is texture, no writing: it is looked at more coarsely
+MOST_SPECKS = 20_000  # the largest are kept; a page has not so many dots
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ def _specks(mask: BoolArray, pen: float) -> tuple[BoolArray, list[_Piece]]:
     round_[0] = False
     if not round_.any():
         return mask, []
-    dots = [_Piece(centres[i][None], np.array([2 * np.sqrt(area[i] / np.pi)]), -int(i)) for i in np.flatnonzero(round_)]
+    specks = np.flatnonzero(round_)
+    specks = np.sort(specks[np.argsort(-area[specks], kind="stable")[:MOST_SPECKS]])
+    dots = [_Piece(centres[i][None], np.array([2 * np.sqrt(area[i] / np.pi)]), -int(i)) for i in specks]
     return mask & ~round_[labels], dots
 
 
@@ -77,6 +81,15 @@ def _without_pinholes(ink: U8, largest: float) -> U8:
     small = stats[:, cv2.CC_STAT_AREA] <= largest
     small[0] = False
     return ink | small[labels].astype(np.uint8) if small.any() else ink
+
+
+def _graph(ink: BoolArray, factor: float, pen: float) -> tuple[SkeletonGraph, F32, F64]:
+    """The skeleton graph of the resized ink, its distance map, and the true scale along x and y."""
+    fine = _enlarged(ink, factor)
+    scale = np.array([(fine.shape[1] - 2) / ink.shape[1], (fine.shape[0] - 2) / ink.shape[0]])
+    fine = _without_pinholes(fine, 0.1 * pen**2 * float(scale.prod()))
+    distance = np.asarray(cv2.distanceTransform(fine, cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)
+    return skeleton_graph(fine, distance), distance, scale
 
 
 class Tracer:
@@ -141,12 +154,12 @@ class Tracer:
     def _lines(self, ink: BoolArray, pen: float, height: float) -> list[_Piece]:
         """The strokes of what is no speck, component by component."""
         factor = float(np.clip(FINE_HEIGHT / ink.shape[0], FINE_PEN[0] / pen, FINE_PEN[1] / pen))
-        fine = _enlarged(ink, min(factor, 3.0, float(np.sqrt(LARGEST_AREA / ink.size))))
-        scale = np.array([(fine.shape[1] - 2) / ink.shape[1], (fine.shape[0] - 2) / ink.shape[0]])
+        factor = min(factor, 3.0, float(np.sqrt(LARGEST_AREA / ink.size)))
+        graph, distance, scale = _graph(ink, factor, pen)
+        while len(graph.ends) > MOST_EDGES:
+            factor /= 2
+            graph, distance, scale = _graph(ink, factor, pen)
         k = float(np.sqrt(scale.prod()))
-        fine = _without_pinholes(fine, 0.1 * (pen * k) ** 2)
-        distance = np.asarray(cv2.distanceTransform(fine, cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)
-        graph = skeleton_graph(fine, distance)
         path, offsets, component = traverse(graph, pen=pen * k, height=height * k, beam=self.beam, costs=self.costs)
         step = self.step or float(np.clip(pen / 2, 1, 3))
         points, marks, widths = build_strokes(graph, distance, path, offsets, pen=pen * k, step=step * k)

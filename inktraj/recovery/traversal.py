@@ -56,23 +56,23 @@ class Costs(NamedTuple):
         Distance by which the leftmost ink not yet drawn is behind the pen.
     """
 
-    turn: float = 0.12
-    turn_squared: float = 0.808
-    turn_far: float = 0.0
-    crossing: float = 0.3
-    back: float = 0.056
-    back_inside: float = 0.0
-    retrace: float = 0.735
-    lift: float = 0.635
-    jump: float = 0.456
-    start_right: float = 1.893
-    start_down: float = 1.442
-    start_inside: float = 0.0
-    stop_inside: float = 0.067
-    leftward: float = 0.216
-    upward: float = 0.375
-    clockwise: float = 0.077
-    left_behind: float = 3.293
+    turn: float = 0.181
+    turn_squared: float = 0.627
+    turn_far: float = 0.037
+    crossing: float = 1.079
+    back: float = 0.0
+    back_inside: float = 0.026
+    retrace: float = 1.516
+    lift: float = 1.012
+    jump: float = 0.207
+    start_right: float = 0.77
+    start_down: float = 0.604
+    start_inside: float = 0.014
+    stop_inside: float = 0.061
+    leftward: float = 0.882
+    upward: float = 0.839
+    clockwise: float = 0.093
+    left_behind: float = 4.223
 
 
 class _Net(NamedTuple):

@@ -31,8 +31,13 @@ LEVEL_PERCENTILE = 95
 """The ink's own level, among all that stands out from the paper: ruling and texture may be most of it."""
 OUTSIDE_SHARE = 0.35
 """What stays darker than this share of the paper is not paper: a scanner's border, the desk. Shadows are lighter."""
-BODY_SHARE, HIGH_SHARE = 0.3, 0.5
-"""Hysteresis thresholds as shares of the ink's level near by."""
+BODY_SHARE, HIGH_SHARE, HAIR_SHARE = 0.3, 0.5, 0.12
+"""Thresholds as shares of the ink's level near by: of a stroke, of what is ink for sure, and of a hairline above the
+paper beside it."""
+SMOOTHING = 0.6
+"""Sigma in pixels of the blur before thresholds: against sensor noise, without closing small counters."""
+COUNTER_SHARE = 0.2
+"""How much paler than what encloses it a small counter is, as a share of the stroke's peak."""
 EDGE_SHARE = 0.5
 """Where a stroke ends sideways, as a share of its own peak: cuts off the blurred halo of thick strokes."""
 RULE_SHARE = 0.3
@@ -133,7 +138,7 @@ def _contrast(gray: U8) -> tuple[F32, BoolArray]:
 
 def _ink(contrast: F32) -> tuple[BoolArray, float, BoolArray]:
     """Return the ink mask, the pen width (0 for none), and the pixels that are ink by the page's measure."""
-    smooth = cv2.GaussianBlur(contrast, (0, 0), 0.8)
+    smooth = cv2.GaussianBlur(contrast, (0, 0), SMOOTHING)
     noise = 1.4826 * float(np.median(np.abs(cv2.Laplacian(smooth[::2, ::2], cv2.CV_32F)))) / 4.5
     floor = max(MIN_CONTRAST, 5 * noise)
     core = smooth > floor
@@ -149,11 +154,21 @@ def _ink(contrast: F32) -> tuple[BoolArray, float, BoolArray]:
     # The body of the strokes, with its edge at a share of the stroke's own peak, not of the page's.
     peak = cv2.dilate(smooth, _disc(2 * round(pen / 2) + 1))
     body = (smooth > np.maximum(floor, BODY_SHARE * near)) & (smooth > EDGE_SHARE * peak)
+    # Small counters (of e, a, o) are paler than both their sides, if often darker than half of the peak.
+    probe = _disc(max(3, round(pen) | 1))
+    body &= cv2.morphologyEx(smooth, cv2.MORPH_CLOSE, probe) - smooth < COUNTER_SHARE * peak
     # Hairlines: thinner than the pen and darker than both their sides, however faint. Bleed-through is broad.
-    hair = smooth - cv2.morphologyEx(smooth, cv2.MORPH_OPEN, _disc(max(3, round(pen) | 1)))
-    edge = np.maximum(floor, EDGE_SHARE * cv2.dilate(hair, _disc(3)))
-    mask = _connected(body | (hair > edge), body & sure)
+    hair = smooth - cv2.morphologyEx(smooth, cv2.MORPH_OPEN, probe)
+    hair = (hair > np.maximum(floor, HAIR_SHARE * near)) & (hair > EDGE_SHARE * cv2.dilate(hair, _disc(3)))
+    mask = _connected(body | _reaching_out(hair, body), body & sure)
     return mask, _pen_width(mask), body & (smooth > 0.4 * level)
+
+
+def _reaching_out(hair: BoolArray, body: BoolArray) -> BoolArray:
+    """Keep the hairlines that lead away from the strokes' body; the others are its own rough edge."""
+    rest = (hair & ~body).astype(np.uint8)
+    away = cv2.distanceTransform((~body).astype(np.uint8), cv2.DIST_L2, 3)
+    return _connected(rest > 0, (rest > 0) & (away > 2.5))
 
 
 def _disc(side: int) -> U8:
@@ -419,7 +434,16 @@ def _erase(curve: NDArray[np.float64], contrast: F32, pen: float, out: BoolArray
     run = (index > top) & (index < bottom) & held
     # The rule's blurred flanks go with it, or its edges would stay as two thin lines.
     run = cv2.dilate(run.astype(np.uint8), np.ones((3, 1), np.uint8)).astype(bool)
-    erase = run & inside & ~crossed & (values <= level + max(0.12, 0.35 * level))
+    faint = values <= level + max(0.12, 0.35 * level)
+    erase = run & inside & ~crossed & faint
+    clear = held & ~crossed
+    dark = float(np.percentile(values[:, crossed], 90)) if crossed.any() else 0.0
+    if level < 0.5 * dark and clear.any():
+        # Strokes are darker than this rule: where one crosses, the rule's stubs on both its sides go too.
+        place = np.arange(len(columns))
+        own = np.interp(place, place[clear], (top + bottom)[clear] / 2)
+        pale = values <= 0.5 * (level + dark)
+        erase |= (np.abs(index - own) <= 0.5 * typical + 1) & inside & crossed & pale
     out[rows[erase], np.broadcast_to(columns, rows.shape)[erase]] = True
 
 

@@ -314,6 +314,8 @@ DEGENERATE = {
     "checkerboard": np.indices((300, 300)).sum(0) % 2 == 0,
     "coarse checkerboard": (np.indices((300, 300)) // 4).sum(0) % 2 == 0,
     "grid": (np.indices((400, 400)) % 7 == 0).any(0),
+    "large grid": (np.indices((1500, 1500)) % 7 == 0).any(0),
+    "large noise": np.random.default_rng(1).random((900, 900)) < 0.4,
     "noise": np.random.default_rng(1).random((300, 300)) < 0.5,
     "sparse noise": np.random.default_rng(1).random((300, 300)) < 0.05,
 }

@@ -73,7 +73,10 @@ def _enlarged(mask: BoolArray, factor: float) -> U8:
         ]
     soft = cv2.resize(soft, size, interpolation=cv2.INTER_CUBIC if factor > 1 else cv2.INTER_AREA)
     level = 0.47 if factor > 1 else 0.4
-    return np.pad((soft > level).astype(np.uint8), 1)
+    region = soft > level
+    if not region.any():  # lines far thinner than a pixel of the smaller picture
+        region = soft > 0
+    return np.pad(region.astype(np.uint8), 1)
 
 
 def _without_pinholes(ink: U8, largest: float) -> U8:

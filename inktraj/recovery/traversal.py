@@ -20,6 +20,7 @@ F64 = NDArray[np.float64]
 
 LONGEST_WALK = 6  # edges retraced in one step at most
 LABELS = 28  # ways to go on looked at in one step
+TRIES = 300  # half-edges looked at in one step: where texture melts into one node, hundreds meet there
 STARTS = 7  # undrawn edges, leftmost first, at which a pen may be set down
 MOST_LAG = 1.5  # ink left behind counts up to so many heights
 LARGEST_PART = 300  # edges of a component searched together; a larger one is drawn in vertical strips
@@ -56,23 +57,23 @@ class Costs(NamedTuple):
         Distance by which the leftmost ink not yet drawn is behind the pen.
     """
 
-    turn: float = 0.181
-    turn_squared: float = 0.627
-    turn_far: float = 0.037
-    crossing: float = 1.079
-    back: float = 0.0
-    back_inside: float = 0.026
-    retrace: float = 1.516
-    lift: float = 1.012
-    jump: float = 0.207
-    start_right: float = 0.77
-    start_down: float = 0.604
-    start_inside: float = 0.014
-    stop_inside: float = 0.061
-    leftward: float = 0.882
-    upward: float = 0.839
-    clockwise: float = 0.093
-    left_behind: float = 4.223
+    turn: float = 0.12
+    turn_squared: float = 0.81
+    turn_far: float = 0.0
+    crossing: float = 0.8
+    back: float = 0.06
+    back_inside: float = 0.0
+    retrace: float = 0.73
+    lift: float = 0.64
+    jump: float = 0.46
+    start_right: float = 1.89
+    start_down: float = 1.44
+    start_inside: float = 0.0
+    stop_inside: float = 0.07
+    leftward: float = 0.5
+    upward: float = 0.6
+    clockwise: float = 0.08
+    left_behind: float = 3.29
 
 
 class _Net(NamedTuple):
@@ -302,7 +303,7 @@ def _go_on(net, local, beam, offers, count, s, costs):  # type: ignore[no-untype
     paid, open_ = np.empty(LABELS), np.zeros(LABELS, np.bool_)
     walk = np.empty(LONGEST_WALK + 1, np.int64)
     label[0], before[0], depth[0], paid[0], open_[0] = beam.pen[s], -1, 0, beam.cost[s], True
-    n = 1
+    n, tries = 1, 0
     while True:
         now = -1
         for k in range(n):
@@ -316,6 +317,9 @@ def _go_on(net, local, beam, offers, count, s, costs):  # type: ignore[no-untype
             c = net.half[j]
             if net.part[c // 2] != own:
                 continue
+            tries += 1
+            if tries > TRIES:
+                return count
             times = beam.drawn[s, net.member[c // 2]]
             cost = paid[now] + _turn_cost(net, label[now], c, costs) + _way_cost(net, c, costs)
             if times == 0:

@@ -182,16 +182,33 @@ def score(reference: list[np.ndarray], found: list[np.ndarray]) -> dict[str, flo
     }
 
 
-def make_recoverer(name: str):
+def ink_overlap(mask: np.ndarray, ink) -> dict[str, float]:
+    """Shares of mask and of drawing (strokes at their median width) within 2 px of the other."""
+    canvas = np.zeros(tuple(SUPERSAMPLING * n for n in mask.shape), np.uint8)
+    if ink.strokes:
+        pen = max(round(SUPERSAMPLING * float(np.median(np.concatenate(ink.widths)))), 1)
+        for stroke in ink.strokes:
+            at = np.int32(np.round(stroke * SUPERSAMPLING + (SUPERSAMPLING - 1) / 2))
+            cv2.polylines(canvas, [at], False, 255, pen)
+            cv2.circle(canvas, at[0].tolist(), pen // 2, 255, -1)
+    drawn = cv2.resize(canvas, mask.shape[::-1], interpolation=cv2.INTER_AREA) > 127
+    near = [cv2.distanceTransform((~m).astype(np.uint8), cv2.DIST_L2, 5) <= 2 for m in (mask, drawn)]
+    return {
+        "ink_recall": float(near[1][mask].mean()) if mask.any() else 1.0,
+        "ink_precision": float(near[0][drawn].mean()) if drawn.any() else 1.0,
+    }
+
+
+def make_recoverer(name: str, marks: str):
     if name == "tracer":
         from inktraj.recovery.tracer import Tracer
 
-        return Tracer()
+        return Tracer(marks=marks)
     raise SystemExit(f"unknown recoverer {name!r}; known: tracer")
 
 
 def measure(words: Words, indices: np.ndarray, recoverer) -> tuple[list[dict[str, float]], list[str]]:
-    from inktraj.recovery import recover
+    from inktraj.recovery import crop_of, recover
 
     rows, failures = [], []
     recover(picture(words, int(indices[0]))[0], recoverer=recoverer)  # compile
@@ -204,7 +221,8 @@ def measure(words: Words, indices: np.ndarray, recoverer) -> tuple[list[dict[str
             failures.append(f"word {index}: {type(err).__name__}: {err}")
             continue
         spent = (time.perf_counter() - begin) * 1000
-        rows.append(score(reference, list(ink.strokes)) | {"ms": spent, "index": index})
+        overlap = ink_overlap(crop_of(image).mask, ink)
+        rows.append(score(reference, list(ink.strokes)) | overlap | {"ms": spent, "index": index})
     return rows, failures
 
 
@@ -225,6 +243,8 @@ def figures_of(rows: list[dict[str, float]], failures: list[str]) -> dict[str, f
         "penup_error_mean": float(column("penup_error").mean()),
         "start_accuracy": float(column("start").mean()),
         "direction_accuracy": float(np.nanmean(column("direction"))),
+        "ink_recall": float(column("ink_recall").mean()),
+        "ink_precision": float(column("ink_precision").mean()),
         "ms_per_word": float(np.median(column("ms"))),
         "ms_per_word_p99": float(np.percentile(column("ms"), 99)),
     }
@@ -235,6 +255,7 @@ def main() -> None:
     parser.add_argument("--inks", type=Path, required=True, help="packed words (.npz)")
     parser.add_argument("--split", default="dev", choices=["train", "dev"])
     parser.add_argument("--recoverer", default="tracer")
+    parser.add_argument("--marks", default="word", choices=["word", "run"], help="where dots and bars go in the order")
     parser.add_argument("--limit", type=int, default=2000, help="a seeded choice of so many words (0: all)")
     parser.add_argument("--style", help="only words of this style, e.g. CURSIVE")
     parser.add_argument("--json", type=Path)
@@ -244,7 +265,7 @@ def main() -> None:
     indices = words.choose(args.split, args.style, args.limit)
     if not len(indices):
         raise SystemExit(f"no {args.split} words of style {args.style!r} in {args.inks}")
-    rows, failures = measure(words, indices, make_recoverer(args.recoverer))
+    rows, failures = measure(words, indices, make_recoverer(args.recoverer, args.marks))
     figures = figures_of(rows, failures)
     for name, value in figures.items():
         print(f"{name:22s} {value:.4f}" if isinstance(value, float) else f"{name:22s} {value}")

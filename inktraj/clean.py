@@ -126,7 +126,9 @@ def _contrast(gray: U8) -> tuple[F32, BoolArray]:
     paper = float(np.percentile(level, 75))
     count, labels = cv2.connectedComponents((level < OUTSIDE_SHARE * paper).astype(np.uint8), connectivity=8)
     outside = _at_edge(labels, count)[labels]
-    smooth = cv2.GaussianBlur(np.where(outside, paper, level).astype(np.float32), (0, 0), side / 3)
+    level = np.where(outside, paper, level).astype(np.float32)
+    # Never lighter than what was found: beside a sheet's edge the blur would turn the desk into ink.
+    smooth = np.minimum(cv2.GaussianBlur(level, (0, 0), side / 3), level)
     smooth = cv2.resize(smooth, (w, h), interpolation=cv2.INTER_LINEAR)
     contrast = 1 - gray.astype(np.float32) / np.maximum(smooth, 1)
     np.clip(contrast, 0, 1, out=contrast)
@@ -250,8 +252,9 @@ def _at_edge(labels: NDArray[np.int32], count: int) -> BoolArray:
 def _rules(contrast: F32, sure: BoolArray, pen: float) -> BoolArray:
     """Return the pixels of horizontal ruling."""
     out = np.zeros(contrast.shape, dtype=bool)
+    dark = float(np.median(contrast[sure])) if sure.any() else 1.0
     for curve in _dark_rules(contrast, pen) + _faint_rules(contrast, sure, pen):
-        _erase(_extended(curve, contrast), contrast, pen, out)
+        _erase(_extended(curve, contrast), contrast, pen, dark, out)
     return out
 
 
@@ -401,7 +404,7 @@ def _extended(curve: NDArray[np.float64], contrast: F32) -> NDArray[np.float64]:
     return np.concatenate(pieces)
 
 
-def _erase(curve: NDArray[np.float64], contrast: F32, pen: float, out: BoolArray) -> None:
+def _erase(curve: NDArray[np.float64], contrast: F32, pen: float, dark: float, out: BoolArray) -> None:
     """Mark one rule's pixels in `out`, but not those of strokes that cross it or are darker than it."""
     h, w = contrast.shape
     columns = np.arange(max(0, int(curve[0, 0]) - 8), min(w, int(curve[-1, 0]) + 10))
@@ -434,16 +437,19 @@ def _erase(curve: NDArray[np.float64], contrast: F32, pen: float, out: BoolArray
     run = (index > top) & (index < bottom) & held
     # The rule's blurred flanks go with it, or its edges would stay as two thin lines.
     run = cv2.dilate(run.astype(np.uint8), np.ones((3, 1), np.uint8)).astype(bool)
-    faint = values <= level + max(0.12, 0.35 * level)
-    erase = run & inside & ~crossed & faint
     clear = held & ~crossed
-    dark = float(np.percentile(values[:, crossed], 90)) if crossed.any() else 0.0
     if level < 0.5 * dark and clear.any():
-        # Strokes are darker than this rule: where one crosses, the rule's stubs on both its sides go too.
+        # Strokes are darker than this rule. On its rows stays what is clearly darker, and what has ink right above
+        # and below: a crossing stroke, without the stubs of the rule on both its sides.
         place = np.arange(len(columns))
         own = np.interp(place, place[clear], (top + bottom)[clear] / 2)
-        pale = values <= 0.5 * (level + dark)
-        erase |= (np.abs(index - own) <= 0.5 * typical + 1) & inside & crossed & pale
+        strokes = values > 0.5 * dark
+        step = 0.5 * typical + 3
+        above, below = (np.clip(np.round(own + sign * step).astype(np.int64), 0, 2 * reach) for sign in (-1, 1))
+        keep = (values > 0.5 * (level + dark)) | (strokes[above, place] & strokes[below, place])
+        erase = (np.abs(index - own) <= 0.5 * typical + 2) & inside & ~keep
+    else:
+        erase = run & inside & ~crossed & (values <= level + max(0.12, 0.35 * level))
     out[rows[erase], np.broadcast_to(columns, rows.shape)[erase]] = True
 
 

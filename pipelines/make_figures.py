@@ -8,6 +8,7 @@ Colour runs from violet, where a word begins, to yellow, where it ends; a dot ma
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 from pathlib import Path
 
 import cv2
@@ -33,7 +34,7 @@ def overlay(page: inktraj.Page, words: list[Ink], thickness: float = 2.6) -> U8:
         steps = np.cumsum([0, *(len(s) for s in ink.strokes)])
         for start, stroke in zip(steps, ink.strokes, strict=False):
             points = on_canvas(stroke)
-            for i, (a, b) in enumerate(zip(points, points[1:], strict=False)):
+            for i, (a, b) in enumerate(pairwise(points)):
                 color = ramp[(start + i) * (COLORS - 1) // ink.n_points].tolist()
                 cv2.line(canvas, a, b, color, round(thickness * SCALE), cv2.LINE_AA, 4)
             color = ramp[start * (COLORS - 1) // ink.n_points].tolist()
@@ -54,7 +55,10 @@ def color_ramp() -> U8:
 
 
 def figure(page: inktraj.Page, box: tuple[float, float, float, float], width: int) -> U8:
-    """Return page, overlay and rendering below each other; of each the part ``(left, top, right, bottom)`` in shares."""
+    """Return page, overlay and rendering below each other, the part `box` of each.
+
+    `box` is left, top, right and bottom as shares of the page; the picture is `width` px wide.
+    """
     done = label_page(page)
     if done.rendering is None:
         raise SystemExit(f"{page.source}: {done.label.reason}")

@@ -2,7 +2,6 @@
 
 import unicodedata
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 
 import cv2
@@ -18,9 +17,6 @@ from inktraj.agree import AlignedPair, Verdict, WordReading, align_words, check,
 from inktraj.errors import DataError
 from inktraj.ocr import Reading
 from inktraj.page import Line, Page
-
-NOTE = Path(__file__).parents[2] / "shared/data/pages/inksight/page.jpg"
-
 
 # ---------------------------------------------------------------- folding
 
@@ -145,11 +141,6 @@ def line(polygon, baseline, words=(), height=0.0):
 
 def box(x0, y0, x1, y1):
     return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20240229)
 
 
 def test_a_level_line_is_cut_exactly(rng):
@@ -384,11 +375,10 @@ def test_what_cannot_be_checked_is_refused(rendered, threshold, message):
         check(page_of(image), segmentation(region), rendered, CodeReader(), threshold=threshold)
 
 
-@pytest.mark.skipif(not NOTE.exists(), reason="the handwritten test pages are not at hand")
-def test_a_real_note_agrees_with_itself():
+def test_a_real_note_agrees_with_itself(shared_data):
     from inktraj.ocr.ppocr import PPOCR
 
-    page = Page(np.ascontiguousarray(cv2.imread(str(NOTE))[..., ::-1]))
+    page = Page(np.ascontiguousarray(cv2.imread(str(shared_data / "pages/inksight/page.jpg"))[..., ::-1]))
     whole = line(box(20, 50, 1840, 230), [(20, 175), (1840, 175)], [box(20, 50, 350, 230)], height=150)
     verdict = check(page, segmentation(whole), cv2.cvtColor(page.pixels, cv2.COLOR_RGB2GRAY), PPOCR())
     assert verdict.kept

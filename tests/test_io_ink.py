@@ -550,8 +550,7 @@ def test_svg_root() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_damaged_files_never_escape_as_other_errors(form: str) -> None:
-    rng = np.random.default_rng(11)
+def test_damaged_files_never_escape_as_other_errors(rng: np.random.Generator, form: str) -> None:
     file = io.BytesIO()
     FORMS[form][1](file, [WORD, InkRecord("w2", WORD.ink, "b")])
     data = np.frombuffer(file.getvalue() + (CONTEXTS + CROHME).encode() * (form == "inkml"), np.uint8)

@@ -1,7 +1,5 @@
 """The embedded reader, on drawn type and on real handwriting where it is at hand."""
 
-from pathlib import Path
-
 import cv2
 import numpy as np
 import pytest
@@ -10,8 +8,6 @@ from inktraj import ppocr
 from inktraj.errors import DataError
 from inktraj.ocr import Reading, Recognizer
 from inktraj.ocr.ppocr import PPOCR
-
-NOTE = Path(__file__).parents[2] / "shared/data/pages/inksight/page.jpg"
 
 
 def typed(text, height=60, scale=1.4):
@@ -92,8 +88,7 @@ def test_an_image_of_another_form_is_refused(reader, bad):
         reader([bad])
 
 
-@pytest.mark.skipif(not NOTE.exists(), reason="the handwritten test pages are not at hand")
-def test_reads_handwriting(reader):
-    image = cv2.imread(str(NOTE))[..., ::-1]
+def test_reads_handwriting(reader, shared_data):
+    image = cv2.imread(str(shared_data / "pages/inksight/page.jpg"))[..., ::-1]
     (reading,) = reader([np.ascontiguousarray(image[70:210])])
     assert reading.text.rstrip(" .") == "The quick brown fox jumps over the lazy dog"

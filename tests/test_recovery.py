@@ -21,12 +21,6 @@ from inktraj.recovery.thinning import thin
 from inktraj.recovery.tracer import Tracer
 from inktraj.recovery.traversal import traverse
 
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(7)
-
-
 masks = arrays(np.bool_, st.tuples(st.integers(3, 24), st.integers(3, 24)))
 
 

@@ -75,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--page", type=Path, default=ROOT / "examples/pages/page00.jpg")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/images/strokes.png")
-    parser.add_argument("--box", type=float, nargs=4, default=(0.12, 0.09, 0.95, 0.264), metavar="SHARE")
+    parser.add_argument("--box", type=float, nargs=4, default=(0.12, 0.09, 0.95, 0.2615), metavar="SHARE")
     parser.add_argument("--width", type=int, default=900, help="in pixels")
     args = parser.parse_args()
     picture = figure(inktraj.Page.open(args.page), tuple(args.box), args.width)

@@ -193,6 +193,12 @@ def test_ruling_goes_and_strokes_that_cross_it_stay(name, darkness):
     assert_found(clean(pixels).ink, truth, 0.97, 0.9)
 
 
+@pytest.mark.parametrize("bow", [0, 16, 30])
+def test_strokes_stay_even_where_ruling_does(bow):
+    pixels, truth = page(writing(), under=lines_drawn(ruling(bow=bow), 1, 0.5))
+    assert quality(clean(pixels).ink, truth)[0] >= 0.97
+
+
 @pytest.mark.parametrize("color", [(200, 60, 70), (90, 120, 220)], ids=["red", "blue"])
 def test_a_coloured_margin_line_is_not_ink(color):
     pixels, truth = page(writing())
@@ -243,6 +249,24 @@ def test_skew_is_positive_for_falling_lines(tilt):
 
 
 # --- form ---
+
+
+@pytest.mark.parametrize("pen", [3, 6])
+def test_a_single_word_fills_its_page(pen):
+    word = [pen * 9 * letters(3, np.random.default_rng(1)) + [12 * pen / 3, 24 * pen / 3 + 30]]
+    pixels, truth = page(Ink(word, Frame(30 * pen, 24 * pen)), pen=pen)
+    assert_found(clean(pixels).ink, truth)
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.5])
+def test_size_of_the_photo_does_not_matter(scale):
+    pixels, truth = page(writing(6.0), pen=6.0)
+    size = tuple(round(scale * v) for v in SIZE)
+    scaled = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
+    expected = cv2.resize(255 * truth.astype(np.uint8), size, interpolation=cv2.INTER_AREA) >= 128
+    cleaned = clean(scaled)
+    assert_found(cleaned.ink, expected)
+    assert cleaned.pen == pytest.approx(6 * scale, rel=0.25)
 
 
 @pytest.mark.parametrize("grey", [False, True], ids=["rgb", "grey"])

@@ -27,7 +27,6 @@ from inktraj.segmentation.strip import STRIP_HEIGHT, strip, strip_scale
 from inktraj.segmentation.words import Units, breaks, gap_threshold, group, reader_trust, seen_spaces, slant, units
 
 EXAMPLES = Path(__file__).parents[1] / "examples/pages"
-NOTE = Path(__file__).parents[2] / "shared/data/pages/inksight/page.jpg"
 
 
 # --- tracks ---
@@ -52,7 +51,6 @@ tracks = st.builds(
 
 
 @given(tracks, points)
-@settings(deadline=None)
 def test_local_and_page_are_inverse(track, at):
     np.testing.assert_allclose(track.page(track.local(at)), at, atol=1e-6)
     np.testing.assert_allclose(track.local(track.page(at)), at, atol=1e-6)
@@ -160,7 +158,7 @@ def test_a_track_bends_to_its_ink():
         lambda ink: st.tuples(st.just(ink), arrays(np.int32, ink.shape, elements=st.sampled_from([-1] * 9 + [0, 1, 2])))
     )
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_labels_grow_to_the_nearest_along_the_ink(case):
     ink, seeds = case
     seeds[~ink] = -1
@@ -318,7 +316,6 @@ def test_with_trust_the_reader_decides():
 
 
 @given(arrays(np.float64, 6, elements=st.floats(-0.2, 1.2)), st.floats(0.1, 0.8), st.floats(0, 1))
-@settings(deadline=None)
 def test_more_seen_never_joins(gaps, threshold, trust):
     last = np.zeros(6, bool)
     for p in (0.0, 0.2, 0.5, 1.0):
@@ -393,7 +390,7 @@ def test_slant_is_how_far_letters_lean_to_the_right(lean):
     st.integers(1, 5),
     st.integers(0, 8),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_an_outline_is_valid_and_holds_all_ink(mask, margin, reach):
     mask[0, -1] = True
     polygon = outline(mask, (100, -30), margin, reach)
@@ -523,6 +520,15 @@ def test_the_words_of_an_example_page_are_found_in_reading_order(example):
     assert len(lines) == len({a for a, _ in lines}) == len({b for _, b in lines})
 
 
+def test_the_ink_of_an_example_page_is_all_in_its_words(example):
+    page, found, entry = example
+    true = np.zeros(page.pixels.shape[:2], bool)
+    for word in entry["words"]:
+        true |= coverage(Ink.from_xys(word["strokes"], page.frame), pen=word["pen"])
+    near = cv2.dilate((painted(found, true.shape) >= 0).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+    assert (true & near).sum() > 0.99 * true.sum()
+
+
 def test_crops_lie_on_the_pages_ink_and_share_none(example):
     page, found, _ = example
     taken = np.zeros(page.pixels.shape[:2], int)
@@ -650,8 +656,7 @@ def test_typed_script_is_cut_at_its_spaces():
     assert [len(line.words) for line in segment(Page(letters(1.8))).lines] == [3, 3, 3]
 
 
-@pytest.mark.skipif(not NOTE.exists(), reason="the handwritten test pages are not at hand")
-def test_a_handwritten_note():
-    found = segment(Page.open(NOTE))
+def test_a_handwritten_note(shared_data):
+    found = segment(Page.open(shared_data / "pages/inksight/page.jpg"))
     assert len(found.lines) in (1, 2)
     assert len(found.words) in (9, 10)  # the full stop may stand alone

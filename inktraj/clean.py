@@ -14,6 +14,7 @@ The steps, each of which keeps every pixel in its place:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import cv2
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 U8 = NDArray[np.uint8]
 F32 = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
+Grey = TypeVar("Grey", U8, F32)
 
 MIN_CONTRAST = 0.045
 """Contrast against the paper (0 none, 1 black) below which nothing is ink."""
@@ -31,12 +33,14 @@ LEVEL_PERCENTILE = 95
 """The ink's own level, among all that stands out from the paper: ruling and texture may be most of it."""
 OUTSIDE_SHARE = 0.35
 """What stays darker than this share of the paper is not paper: a scanner's border, the desk. Shadows are lighter."""
-BODY_SHARE, HIGH_SHARE, HAIR_SHARE = 0.3, 0.5, 0.12
+BODY_SHARE, HIGH_SHARE, HAIR_SHARE = 0.3, 0.5, 0.06
 """Thresholds as shares of the ink's level near by: of a stroke, of what is ink for sure, and of a hairline above the
 paper beside it."""
 SMOOTHING = 0.6
 """Sigma in pixels of the blur before thresholds: against sensor noise, without closing small counters."""
-COUNTER_SHARE = 0.2
+COUNTER_PENS = 1.6
+"""Width up to which an eye in the ink is looked for, in pens."""
+COUNTER_SHARE = 0.15
 """How much paler than what encloses it a small counter is, as a share of the stroke's peak."""
 EDGE_SHARE = 0.5
 """Where a stroke ends sideways, as a share of its own peak: cuts off the blurred halo of thick strokes."""
@@ -158,19 +162,20 @@ def _ink(contrast: F32) -> tuple[BoolArray, float, BoolArray]:
     body = (smooth > np.maximum(floor, BODY_SHARE * near)) & (smooth > EDGE_SHARE * peak)
     # Small counters (of e, a, o) are paler than both their sides, if often darker than half of the peak.
     probe = _disc(max(3, round(pen) | 1))
-    body &= cv2.morphologyEx(smooth, cv2.MORPH_CLOSE, probe) - smooth < COUNTER_SHARE * peak
+    eye = _disc(max(3, round(COUNTER_PENS * pen) | 1))
+    body &= cv2.morphologyEx(smooth, cv2.MORPH_CLOSE, eye) - smooth < COUNTER_SHARE * peak
     # Hairlines: thinner than the pen and darker than both their sides, however faint. Bleed-through is broad.
     hair = smooth - cv2.morphologyEx(smooth, cv2.MORPH_OPEN, probe)
     hair = (hair > np.maximum(floor, HAIR_SHARE * near)) & (hair > EDGE_SHARE * cv2.dilate(hair, _disc(3)))
-    mask = _connected(body | _reaching_out(hair, body), body & sure)
+    mask = _connected(body | _reaching_out(hair, body, pen), body & sure)
     return mask, _pen_width(mask), body & (smooth > 0.4 * level)
 
 
-def _reaching_out(hair: BoolArray, body: BoolArray) -> BoolArray:
+def _reaching_out(hair: BoolArray, body: BoolArray, pen: float) -> BoolArray:
     """Keep the hairlines that lead away from the strokes' body; the others are its own rough edge."""
     rest = (hair & ~body).astype(np.uint8)
     away = cv2.distanceTransform((~body).astype(np.uint8), cv2.DIST_L2, 3)
-    return _connected(rest > 0, (rest > 0) & (away > 2.5))
+    return _connected(rest > 0, (rest > 0) & (away > max(2.5, 0.5 * pen)))
 
 
 def _disc(side: int) -> U8:
@@ -222,7 +227,7 @@ def _writing_only(ink: BoolArray, sure: BoolArray, pen: float) -> BoolArray:
     area = stats[:, cv2.CC_STAT_AREA]
     keep = area >= max(3.0, 0.45 * pen**2)
     # A dot is as dark as the page's writing; small and pale is paper.
-    keep &= (np.bincount(labels[sure], minlength=count) > 0) | (area > 6 * pen**2)
+    keep &= (np.bincount(labels[sure], minlength=count) > 0.1 * area) | (area > 40 * pen**2)
     # Scanner borders and the page's own edge: long, and mostly within a narrow frame along the image's edge.
     frame = max(4, round(0.03 * max(h, w)))
     inner = np.bincount(labels[frame:-frame, frame:-frame].ravel(), minlength=count)
@@ -293,15 +298,14 @@ def _faint_rules(contrast: F32, sure: BoolArray, pen: float) -> list[NDArray[np.
     least = max(0.008, 4 * texture / np.sqrt(span))
     found = np.zeros((h, w), dtype=np.uint8)
     for slope in SHEARS:
-        shift = np.round(slope * (np.arange(w) - w / 2)).astype(np.int64)
-        weight = cv2.blur(_shear(paper, -shift), (span, 1))
-        mean = np.where(weight > 0.15, cv2.blur(_shear(values, -shift), (span, 1)) / np.maximum(weight, 0.15), np.nan)
+        weight = cv2.blur(_shear(paper, -slope), (span, 1))
+        mean = np.where(weight > 0.15, cv2.blur(_shear(values, -slope), (span, 1)) / np.maximum(weight, 0.15), np.nan)
         # A ridge: darker than what lies four and five rows above and below.
         ridge = np.full_like(mean, np.nan)
         flank = np.fmax(np.fmax(mean[:-10], mean[1:-9]), np.fmax(mean[10:], mean[9:-1]))
         ridge[5:-5] = mean[5:-5] - flank
         with np.errstate(invalid="ignore"):
-            found |= _shear((ridge > least).astype(np.uint8), shift)
+            found |= _shear((ridge > least).astype(np.uint8), slope)
     return [2 * curve + 0.5 for curve in _unbroken(found, 4, 2 * span) + _straight(found)]
 
 
@@ -323,10 +327,9 @@ def _unbroken(thin: U8, thick: int, run: int) -> list[NDArray[np.float64]]:
     w = thin.shape[1]
     curves = []
     for slope in SHEARS:
-        shift = np.round(slope * (np.arange(w) - w / 2)).astype(np.int64)
-        level = cv2.dilate(_shear(thin, -shift), np.ones((3, 1), np.uint8))
+        level = cv2.dilate(_shear(thin, -slope), np.ones((3, 1), np.uint8))
         long = cv2.morphologyEx(level, cv2.MORPH_OPEN, np.ones((1, run), np.uint8))
-        long = _shear(cv2.morphologyEx(long, cv2.MORPH_CLOSE, np.ones((1, 3 * run), np.uint8)), shift)
+        long = _shear(cv2.morphologyEx(long, cv2.MORPH_CLOSE, np.ones((1, 3 * run), np.uint8)), slope)
         count, labels, stats, _ = cv2.connectedComponentsWithStats(long, connectivity=8)
         for i in range(1, count):
             x, y, length, height, area = stats[i]
@@ -366,14 +369,11 @@ def _straight(mask: U8) -> list[NDArray[np.float64]]:
         curves.append(np.column_stack([columns, np.polyval(np.polyfit(xs[on], ys[on], 2), columns)]))
 
 
-def _shear(values: NDArray[np.generic], shift: NDArray[np.int64]) -> NDArray[np.generic]:
-    """Move each column down by its shift; what leaves the image is lost, zeros come in, nothing wraps."""
-    h = len(values)
-    rows = np.arange(h)[:, None] - shift[None, :]
-    inside = (rows >= 0) & (rows < h)
-    moved = np.take_along_axis(values, np.clip(rows, 0, h - 1), axis=0)
-    moved[~inside] = 0
-    return moved
+def _shear(values: Grey, slope: float) -> Grey:
+    """Move each column down by `slope` times its distance from the middle; zeros come in, nothing wraps."""
+    h, w = values.shape
+    matrix = np.array([[1, 0, 0], [slope, 1, -slope * w / 2]])
+    return cast(Grey, cv2.warpAffine(values, matrix, (w, h), flags=cv2.INTER_NEAREST, borderValue=0))
 
 
 def _extended(curve: NDArray[np.float64], contrast: F32) -> NDArray[np.float64]:
@@ -446,7 +446,7 @@ def _erase(curve: NDArray[np.float64], contrast: F32, pen: float, dark: float, o
         strokes = values > 0.5 * dark
         step = 0.5 * typical + 3
         above, below = (np.clip(np.round(own + sign * step).astype(np.int64), 0, 2 * reach) for sign in (-1, 1))
-        keep = (values > 0.5 * (level + dark)) | (strokes[above, place] & strokes[below, place])
+        keep = (values > 0.6 * (level + dark)) | (strokes[above, place] & strokes[below, place])
         erase = (np.abs(index - own) <= 0.5 * typical + 2) & inside & ~keep
     else:
         erase = run & inside & ~crossed & (values <= level + max(0.12, 0.35 * level))

@@ -215,8 +215,8 @@ def breaks(gaps: FloatArray, seen: FloatArray, threshold: float, trust: float) -
         How much the reader is heard, 0–1. At 1 a gap in which it sees a space divides words however small, and
         one in which it sees none must be `UNSEEN` times as wide as usual.
     """
-    # Where there is no space the reader's probability is next to nothing, so a half is as good as certain.
-    factor = 1 + trust * ((UNSEEN - 1) + (SEEN - UNSEEN) * np.minimum(1, 2 * seen))
+    # Where there is no space the reader's probability is next to nothing, so two fifths are as good as certain.
+    factor = 1 + trust * ((UNSEEN - 1) + (SEEN - UNSEEN) * np.minimum(1, 2.5 * seen))
     return np.asarray(gaps > threshold * factor, dtype=np.bool_)
 
 

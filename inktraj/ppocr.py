@@ -144,6 +144,7 @@ def space_probabilities(images: Sequence[U8]) -> list[NDArray[np.float64]]:
         For each image the probability of a space in equal columns from left to right, ``(columns,)`` in 0–1.
         The columns are the reader's own time steps, about eight pixels each at a height of 48.
     """
+    bgr = [_bgr(image) for image in images]
     reader = _engine()._load_rec_model()
     space = reader.postprocess_op.dict[" "]
     out: list[NDArray[np.float64]] = [np.zeros(0)] * len(images)
@@ -152,7 +153,7 @@ def space_probabilities(images: Sequence[U8]) -> list[NDArray[np.float64]]:
         batch = order[start : start + 4]
         ratios = [images[i].shape[1] / images[i].shape[0] for i in batch]
         widest = max(*ratios, reader.rec_image_shape[2] / reader.rec_image_shape[1])
-        tensor = np.stack([reader.resize_norm_img(_bgr(images[i]), widest) for i in batch]).astype(np.float32)
+        tensor = np.stack([reader.resize_norm_img(bgr[i], widest) for i in batch]).astype(np.float32)
         steps = reader.session(tensor)
         for i, ratio, probabilities in zip(batch, ratios, steps, strict=True):
             used = max(1, round(len(probabilities) * ratio / widest))

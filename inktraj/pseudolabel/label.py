@@ -27,7 +27,7 @@ THRESHOLD = 0.85
 TOLERANCE = 2.0
 """Pixels within which ink and strokes count as meeting, for ink recall and precision."""
 
-WORKING_PIXELS = 16_000_000
+WORKING_PIXELS = 8_000_000
 """Larger pages are shrunk to so many pixels (A4 at 400 dpi) for all stages, which bounds memory; strokes and rendering
 are then put into the page's own pixels."""
 

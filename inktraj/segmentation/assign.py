@@ -116,7 +116,8 @@ def _adopt(orphans: BoolArray, labels: I32, heights: FloatArray) -> None:
     owner_of[nearest[owned]] = labels[owned]
     count, parts = cv2.connectedComponents(orphans.astype(np.uint8), connectivity=8)
     ys, xs = np.nonzero(orphans)
-    part, far = parts[ys, xs], distance[ys, xs]
+    part = np.asarray(parts, dtype=np.int32)[ys, xs]
+    far = np.asarray(distance, dtype=np.float64)[ys, xs]
     first = np.full(count, np.inf, dtype=np.float64)
     np.minimum.at(first, part, far)
     owner = np.full(count, -1, dtype=np.int32)

@@ -55,7 +55,8 @@ class Track:
         direction = self.along
         u = local[:, 0]
         v = local[:, 1] + self.centre(u)
-        return self.start + u[:, None] * direction + v[:, None] * np.array([-direction[1], direction[0]])
+        across = np.array([-direction[1], direction[0]])
+        return np.asarray(self.start + u[:, None] * direction + v[:, None] * across, dtype=np.float64)
 
     def centre(self, u: FloatArray) -> FloatArray:
         """Return the centre curve's offset from the chord at u, in pixels; held constant beyond the ends."""
@@ -77,6 +78,7 @@ def tracks_from_quads(quads: FloatArray) -> list[Track]:
         track = Track(left, right, height)
         if height >= 4 and track.length >= 0.6 * height and abs(right[1] - left[1]) <= 0.8 * track.length:
             tracks.append(track)
+    tracks.sort(key=lambda t: (float(t.start[0]), float(t.start[1]), t.length))
     joined = True
     while joined:
         joined = False

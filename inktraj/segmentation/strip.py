@@ -43,7 +43,8 @@ def strip(gray: U8, own: NDArray[np.bool_], track: Track) -> U8:
     if scale < 0.5:
         part = np.asarray(cv2.GaussianBlur(part, (0, 0), 0.35 / scale), dtype=np.uint8)
     maps = (grid - [x0, y0]).astype(np.float32).reshape(STRIP_HEIGHT, columns, 2)
-    return np.asarray(cv2.remap(part, maps, None, cv2.INTER_LINEAR, borderValue=255), dtype=np.uint8)
+    shown = cv2.remap(part, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR, borderValue=255)
+    return np.asarray(shown, dtype=np.uint8)
 
 
 def strip_scale(track: Track) -> float:

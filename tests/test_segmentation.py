@@ -1,6 +1,7 @@
 """Segmentation: its parts on drawn masks, and whole pages against their truth."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -14,13 +15,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
 import inktraj
+from inktraj.clean import Cleaned
 from inktraj.ink import Frame, Ink
 from inktraj.page import Page
 from inktraj.rendering import coverage
 from inktraj.segmentation import Segmentation, Segmenter, segment
 from inktraj.segmentation import words as words_module
 from inktraj.segmentation.assign import _grow, assign
-from inktraj.segmentation.inkgap import InkGapSegmenter
+from inktraj.segmentation.inkgap import InkGapSegmenter, _crop
 from inktraj.segmentation.lines import Track, bent, tracks_from_quads
 from inktraj.segmentation.outline import outline
 from inktraj.segmentation.strip import STRIP_HEIGHT, strip, strip_scale
@@ -104,12 +106,12 @@ def test_pieces_of_two_lines_stay_apart(a, b):
 
 
 def test_lines_are_read_from_top_to_bottom_and_beside_each_other_from_the_left():
-    quads = [quad(0, 300, 50 + 60 * i) for i in range(4)] + [quad(450, 600, 52)]
+    quads = [quad(0, 300, 50 + 60 * i) for i in range(4)] + [quad(450, 600, 46)]
     for seed in range(4):
         shuffled = np.random.default_rng(seed).permutation(np.array(quads))
         assert ends(tracks_from_quads(shuffled)) == [
             (0, 50, 300),
-            (450, 52, 600),
+            (450, 46, 600),
             *((0, y, 300) for y in (110, 170, 230)),
         ]
 
@@ -219,6 +221,21 @@ def test_ink_far_from_every_line_is_of_no_line():
     assert (labels[180:190, 250:253] == -1).all()
 
 
+def test_a_dot_far_from_all_ink_is_of_no_line():
+    ink = two_lines()
+    ink[12:16, 71:75] = True
+    assert (assign(ink, LINES)[12:16, 71:75] == -1).all()
+
+
+def test_ink_beyond_a_lines_reach_is_not_its_own():
+    ink = two_lines()
+    ink[58:62, 370:398] = True  # from the end of the upper line
+    ink[58:165, 394:398] = True  # down past the end of the lower one
+    labels = assign(ink, LINES)
+    assert (labels[58:100, 394:398] == 0).all()
+    assert (labels[115:165, 394:398] != 0).all()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_labels_are_on_ink_only(seed):
     rng = np.random.default_rng(seed)
@@ -291,6 +308,15 @@ def test_a_space_misplaced_by_two_steps_still_finds_the_wide_gap():
         assert np.count_nonzero(seen) == 1
 
 
+@pytest.mark.parametrize("gaps", [[0.3, 0.05], [0.05, 0.3]])
+def test_a_space_between_two_gaps_goes_to_the_wider(gaps):
+    parts, length = row([0.0] * 10 + gaps + [0.0] * 10, width=6)
+    wide, narrow = 10 + int(np.argmax(gaps)), 10 + int(np.argmin(gaps))
+    seen = seen_spaces(parts, read_spaces([parts.spans[narrow].mean()], length, columns=15), length)
+    assert seen[wide] > 0.5
+    assert seen[narrow] == 0
+
+
 def test_a_space_where_there_is_no_gap_goes_to_none():
     parts, length = row([0.3, 0.3], width=200)
     assert not seen_spaces(parts, read_spaces([100], length), length).any()
@@ -350,6 +376,15 @@ def test_parts_are_in_order_with_their_gaps():
     np.testing.assert_allclose(parts.gaps, [16 / 40, 66 / 40, 16 / 40], atol=3 / 40)
     assert (np.diff([parts.xs[parts.part == i].mean() for i in range(4)]) > 0).all()
     np.testing.assert_allclose(parts.spans[:, 1] - parts.spans[:, 0], parts.gaps * 40, atol=1)
+
+
+@pytest.mark.parametrize("lean", [-0.4, 0.5])
+def test_leaning_letters_are_set_upright_before_gaps_are_measured(lean):
+    labels = bars(range(40, 360, 20), lean=lean, tall=24)
+    parts = units(labels, 0, (0, 0, 400, 120), level(60), lean)
+    for i in range(16):
+        assert np.ptp(parts.upright[parts.part == i]) < 7
+    np.testing.assert_allclose(parts.gaps, 16 / 40, atol=2.5 / 40)
 
 
 @pytest.mark.parametrize("shift", [-3, 0, 3])
@@ -511,11 +546,9 @@ def pairs(found, truth, shape):
 
 def test_the_words_of_an_example_page_are_found_in_reading_order(example):
     page, found, entry = example
-    matched = pairs(found, entry["words"], page.pixels.shape[:2])
-    assert len(matched) >= 0.97 * len(entry["words"])
+    assert_words_found(found, entry["words"], page.pixels.shape[:2])
     assert len(found.words) <= 1.05 * len(entry["words"])
-    order = [c for _, c in sorted(matched)]
-    assert order == sorted(order)
+    matched = pairs(found, entry["words"], page.pixels.shape[:2])
     lines = {(entry["words"][r]["line"], found.words[c].line) for r, c in matched}
     assert len(lines) == len({a for a, _ in lines}) == len({b for _, b in lines})
 
@@ -568,22 +601,60 @@ def test_lines_and_words_are_numbered_and_lie_on_their_baseline(example):
         assert (rows <= base + 2).mean() > 0.75  # descenders are below it, no more
 
 
-def test_a_page_turned_by_two_degrees_gives_the_same_words():
-    entry = TRUTH[0]
+def test_a_crop_shows_no_ink_of_the_word_that_it_touches():
+    gray = np.full((60, 80), 255, np.uint8)
+    gray[20:40, 20:60] = 30
+    gray[19, 20:60] = 200  # a soft edge
+    ys, xs = np.nonzero(gray == 30)
+    left = xs < 40
+    crop = _crop(Cleaned(gray, gray == 30, 20.0, 0.0), ys[left], xs[left])
+    shown = place(replace(crop, mask=crop.image < 255))
+    np.testing.assert_array_equal(np.unique(shown[1][gray[shown] == 30]), np.arange(20, 40))
+    assert (gray[shown] == 200).sum() in (20, 21)
+
+
+def moved(entry, rows, columns):
+    """An example page and its truth, with each point (x, y) moved to (columns(x, y), rows(x, y))."""
     page = Page.open(EXAMPLES / entry["image"])
-    turn = cv2.getRotationMatrix2D((page.width / 2, page.height / 2), -2, 1.0)
-    pixels = cv2.warpAffine(page.pixels, turn, (page.width, page.height), borderMode=cv2.BORDER_REPLICATE)
     words = []
     for word in entry["words"]:
-        xys = np.array(word["strokes"])
-        xys[:, :2] = xys[:, :2] @ turn[:, :2].T + turn[:, 2]
-        words.append({**word, "strokes": xys})
-    found = segment(Page(pixels))
-    matched = pairs(found, words, pixels.shape[:2])
+        x, y, start = np.array(word["strokes"]).T
+        words.append({**word, "strokes": np.column_stack([columns(x, y), rows(x, y), start])})
+    return page, words
+
+
+def assert_words_found(found, words, shape):
+    matched = pairs(found, words, shape)
     assert len(matched) >= 0.97 * len(words)
     order = [c for _, c in sorted(matched)]
     assert order == sorted(order)
+
+
+def test_a_page_turned_by_two_degrees_gives_the_same_words():
+    page = Page.open(EXAMPLES / TRUTH[0]["image"])
+    (a, b, c), (d, e, f) = turn = cv2.getRotationMatrix2D((page.width / 2, page.height / 2), -2, 1.0)
+    page, words = moved(TRUTH[0], lambda x, y: d * x + e * y + f, lambda x, y: a * x + b * y + c)
+    pixels = cv2.warpAffine(page.pixels, turn, (page.width, page.height), borderMode=cv2.BORDER_REPLICATE)
+    found = segment(Page(pixels))
+    assert_words_found(found, words, pixels.shape[:2])
     assert found.cleaned.skew > 0  # falling to the right
+
+
+def test_bent_lines_give_the_same_words_and_bent_baselines():
+    def sag(x):
+        return 30 * np.sin(np.pi * np.asarray(x) / 1240)
+
+    page, words = moved(TRUTH[1], lambda x, y: y + sag(x), lambda x, y: x)
+    x, y = np.meshgrid(np.arange(page.width), np.arange(page.height))
+    from_y = (y - sag(x)).astype(np.float32)
+    pixels = cv2.remap(page.pixels, x.astype(np.float32), from_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    found = segment(Page(pixels))
+    assert_words_found(found, words, pixels.shape[:2])
+    for line in found.lines:
+        if np.ptp(line.baseline[:, 0]) > 800:
+            level_again = line.baseline[:, 1] - sag(line.baseline[:, 0])
+            slope = np.polyfit(line.baseline[:, 0], level_again, 1)
+            np.testing.assert_allclose(level_again, np.polyval(slope, line.baseline[:, 0]), atol=6)
 
 
 def test_same_page_same_words_and_the_pixels_are_not_touched():

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+COLUMN_LINES = 3
+"""Fewer lines than this beside others are a note in the margin or a signature, not a column."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
@@ -118,15 +121,64 @@ def _join(a: Track, b: Track) -> Track | None:
 
 
 def _reading_order(tracks: list[Track]) -> list[Track]:
-    """Sort from top to bottom, lines beside each other from left to right.
+    """Sort lines as a person reads them: columns one after the other, in a column from top to bottom.
 
-    A line comes before another when it lies above it where they overlap along x, or, where they do not
-    overlap, when it lies higher by half a line or is on its left.
+    A stretch of the page is cut into columns where a gutter that no line crosses has at least `COLUMN_LINES` lines
+    on either side, beside each other. The rest, such as a headline over both, is read in rows.
     """
-    if not tracks:
-        return []
+    ordered = sorted(tracks, key=lambda t: float((t.start + t.end)[1]))
+    least = 2 * COLUMN_LINES
+    if not _side_by_side(ordered):
+        return _in_rows(ordered)
+    for first in range(len(ordered) - least + 1):
+        for last in range(len(ordered), first + least - 1, -1):
+            cut = _gutter(ordered[first:last])
+            if cut:
+                left, right = map(_reading_order, cut)
+                return _in_rows(ordered[:first]) + left + right + _reading_order(ordered[last:])
+    return _in_rows(ordered)
+
+
+def _side_by_side(tracks: list[Track]) -> bool:
+    """Tell whether enough lines have another beside them for columns to be worth looking for."""
+    beside = 0
+    for track in tracks:
+        level = (_top(track) + _bottom(track)) / 2
+        others = (t for t in tracks if abs((_top(t) + _bottom(t)) / 2 - level) < track.height)
+        beside += any(t.start[0] > track.end[0] for t in others)
+    return beside >= COLUMN_LINES - 1
+
+
+def _gutter(tracks: list[Track]) -> tuple[list[Track], list[Track]] | None:
+    """Return the lines left and right of a gutter between two columns, or None where there is none."""
+    ordered = sorted(tracks, key=lambda t: float(t.start[0]))
+    reach = -np.inf
+    for i in range(1, len(ordered)):
+        reach = max(reach, float(ordered[i - 1].end[0]))
+        left, right = ordered[:i], ordered[i:]
+        height = min(t.height for t in (left[-1], right[0]))
+        if min(len(left), len(right)) < COLUMN_LINES or float(right[0].start[0]) - reach < 0.5 * height:
+            continue
+        # Side by side: a column of one is not above the other.
+        beside = min(max(map(_bottom, left)), max(map(_bottom, right)))
+        beside -= max(min(map(_top, left)), min(map(_top, right)))
+        if beside > COLUMN_LINES * height:
+            return left, right
+    return None
+
+
+def _top(track: Track) -> float:
+    return float(min(track.start[1], track.end[1]))
+
+
+def _bottom(track: Track) -> float:
+    return float(max(track.start[1], track.end[1]))
+
+
+def _in_rows(tracks: list[Track]) -> list[Track]:
+    """Sort from top to bottom, lines beside each other from left to right."""
     rows: list[list[Track]] = []
-    for track in sorted(tracks, key=lambda t: float((t.start + t.end)[1])):
+    for track in tracks:
         for row in rows:
             level = float(np.mean([(t.start + t.end)[1] / 2 for t in row]))
             apart = all(track.start[0] > t.end[0] - t.height or track.end[0] < t.start[0] + t.height for t in row)

@@ -24,11 +24,11 @@ import pytest
 from scipy.spatial import cKDTree
 
 import inktraj
+from inktraj.agree import AlignedPair
 from inktraj.errors import DataError, ParseError, RunError
 from inktraj.ink import Frame, Ink
 from inktraj.page import Page
 from inktraj.pseudolabel import (
-    Pair,
     PartNames,
     PseudoLabel,
     WordLabel,
@@ -79,10 +79,6 @@ def dataset(out: Path) -> dict[str, bytes]:
 
 def temporaries(out: Path) -> list[Path]:
     return list(out.rglob(".tmp-*"))
-
-
-def run_cli(*args, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*args), capture_output=True, text=True, timeout=60, **{**environment(), **options})
 
 
 def command(pages, out, *args) -> list[str]:
@@ -163,7 +159,7 @@ def test_pages_that_read_differently_are_dropped(pages, tmp_path):
     assert re.search(r"0 ?% of the words agree", label.reason)
     assert label.transcript == ("colour",)
     assert label.rendered_transcript == ("grey",)
-    assert label.alignment == (Pair("colour", "grey", False),)
+    assert label.alignment == (AlignedPair("colour", "grey", False),)
 
 
 # Records
@@ -175,7 +171,7 @@ def test_record_round_trip():
     word = WordLabel("w", 1, 2, np.array([(0.0, 0.0), (9, 0), (9, 9)]), ink, "a", "b", False, 0.25)
     label = PseudoLabel(
         "p", "s.png", "00", "kept", "why", 90, 80, 0.9, 0.8, 0.7, 0.6, 0.5, 2.0, (word,), ("a",), ("b",),
-        (Pair("a", None, False),),
+        (AlignedPair("a", None, False),),
     )  # fmt: skip
     again = PseudoLabel.from_json(json.loads(json.dumps(label.to_json())))
     assert again.to_json() == label.to_json()
@@ -199,6 +195,9 @@ def test_numbers_that_json_lacks_fail_their_page_only(pages, tmp_path):
 def test_records_say_which_line_is_damaged(tmp_path):
     (tmp_path / "pages.jsonl").write_text('{"page_id": 1}\n')
     with pytest.raises(ParseError, match=r"pages\.jsonl, line 1: not a pseudo-label record \(KeyError"):
+        list(read_pseudolabels(tmp_path))
+    (tmp_path / "pages.jsonl").write_bytes(b'{"page_id": "\xff"}\n')
+    with pytest.raises(ParseError, match=r"pages\.jsonl, line 1: .*utf-8"):
         list(read_pseudolabels(tmp_path))
     with pytest.raises(DataError, match="does not exist"):
         list(read_pseudolabels(tmp_path / "nowhere"))

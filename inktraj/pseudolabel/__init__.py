@@ -6,15 +6,15 @@ takes stopped runs up again, and writes the data set with its report (docs/pseud
 
 from __future__ import annotations
 
-from inktraj.pseudolabel.label import THRESHOLD, Labelled, label_page
+from inktraj.agree import THRESHOLD
+from inktraj.pseudolabel.label import Labelled, label_page
 from inktraj.pseudolabel.parts import PartNames, Parts
-from inktraj.pseudolabel.record import Pair, PseudoLabel, WordLabel, read_pseudolabels
+from inktraj.pseudolabel.record import PseudoLabel, WordLabel, read_pseudolabels
 from inktraj.pseudolabel.run import Progress, RunSummary, build_pseudolabels
 
 __all__ = [
     "THRESHOLD",
     "Labelled",
-    "Pair",
     "PartNames",
     "Parts",
     "Progress",

@@ -99,7 +99,7 @@ def write_dataset(
             for name in ("pages.jsonl", "timings.jsonl", METADATA, "pages.parquet", "words.parquet", "report.html")
         }
         tables = stack.enter_context(_Tables(files["pages.parquet"], files["words.parquet"]))
-        report = stack.enter_context(Report(files["report.html"]))
+        report = Report(files["report.html"])
         for record in _records(folder, sources):
             page = record["page"]
             tally.add(record)

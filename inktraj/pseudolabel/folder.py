@@ -145,7 +145,8 @@ class RunFolder:
         """Write a page's files (by folder), then the record that says they are there."""
         for folder in (IMAGES, INKS, PREVIEWS):
             if folder in files:
-                self.write(str(self.path(folder, name).relative_to(self.root)), files[folder])
+                with Replacing(self.path(folder, name)) as file:
+                    file.write(files[folder])
             else:
                 self.path(folder, name).unlink(missing_ok=True)  # of the page's earlier version
         self.write(f"{RECORDS}/{name}.json", json_bytes(record))

@@ -11,24 +11,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from inktraj.agree import THRESHOLD, check, ink_overlap
 from inktraj.errors import InktrajError
 from inktraj.ink import Frame, Ink
 from inktraj.page import Page, WordCrop
 from inktraj.pseudolabel.parts import PartNames, Parts
-from inktraj.pseudolabel.record import Pair, PseudoLabel, WordLabel
+from inktraj.pseudolabel.record import PseudoLabel, WordLabel
 from inktraj.segmentation import Segmentation
 
 U8 = NDArray[np.uint8]
 FloatArray = NDArray[np.float64]
 
-THRESHOLD = 0.85
-"""Share of words that must agree for a page to be kept: the rule of inkGround."""
-
 TOLERANCE = 2.0
 """Pixels within which ink and strokes count as meeting, for ink recall and precision."""
 
 WORKING_PIXELS = 8_000_000
-"""Larger pages are shrunk to so many pixels (A4 at 400 dpi) for all stages, which bounds memory; strokes and rendering
+"""Larger pages are shrunk to so many pixels (A4 at 290 dpi) for all stages, which bounds memory; strokes and rendering
 are then put into the page's own pixels."""
 
 
@@ -87,7 +85,6 @@ def label_page(page: Page, *, threshold: float = THRESHOLD, parts: Parts | None 
 
 
 def _label(page: Page, threshold: float, parts: Parts, done: Labelled, stage: list[str]) -> None:
-    from inktraj.agree import check, ink_overlap
     from inktraj.rendering import coverage, render
 
     @contextmanager
@@ -135,7 +132,7 @@ def _label(page: Page, threshold: float, parts: Parts, done: Labelled, stage: li
         ),
         transcript=verdict.original,
         rendered_transcript=verdict.rendered,
-        alignment=tuple(Pair(*pair) for pair in verdict.alignment),
+        alignment=verdict.alignment,
     )
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import inktraj
 
-_PACKAGES = ("numpy", "numba", "scikit-image", "shapely", "onnxruntime", "rapidocr")
+_PACKAGES = ("numpy", "numba", "pillow", "shapely", "rapidfuzz", "onnxruntime", "rapidocr")
 _OPENCV = ("opencv-python-headless", "opencv-python", "opencv-contrib-python-headless", "opencv-contrib-python")
 
 

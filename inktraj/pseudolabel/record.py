@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inktraj.agree import AlignedPair
 from inktraj.errors import DataError, ParseError
 from inktraj.ink import Frame, Ink
 
@@ -95,15 +96,6 @@ class WordLabel:
         return cls(polygon=polygon, ink=ink, **{name: data[name] for name in names})
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One place of the alignment of both transcripts: a word, or None where the other has one more."""
-
-    original: str | None
-    rendered: str | None
-    match: bool
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PseudoLabel:
     """One page with its recovered strokes and the verdict on them.
@@ -149,7 +141,7 @@ class PseudoLabel:
     words: tuple[WordLabel, ...] = ()
     transcript: tuple[str, ...] = ()
     rendered_transcript: tuple[str, ...] = ()
-    alignment: tuple[Pair, ...] = ()
+    alignment: tuple[AlignedPair, ...] = ()
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
@@ -180,7 +172,7 @@ class PseudoLabel:
             "pen": rounded(self.pen),
             "transcript": list(self.transcript),
             "rendered_transcript": list(self.rendered_transcript),
-            "alignment": [{"original": p.original, "rendered": p.rendered, "match": p.match} for p in self.alignment],
+            "alignment": [pair._asdict() for pair in self.alignment],
             "words": [word.to_json() for word in self.words],
         }
 
@@ -204,7 +196,7 @@ class PseudoLabel:
                 words=words,
                 transcript=tuple(data["transcript"]),
                 rendered_transcript=tuple(data["rendered_transcript"]),
-                alignment=tuple(Pair(p["original"], p["rendered"], p["match"]) for p in data["alignment"]),
+                alignment=tuple(AlignedPair(p["original"], p["rendered"], p["match"]) for p in data["alignment"]),
             )
         except (KeyError, TypeError, ValueError) as err:
             raise ParseError(f"not a pseudo-label record ({type(err).__name__}: {err})") from err
@@ -244,7 +236,7 @@ def read_pseudolabels(path: str | Path) -> Iterator[PseudoLabel]:
     file = file / "pages.jsonl" if file.is_dir() else file
     if not file.is_file():
         raise DataError(f"{file} does not exist; expected the output folder of build-pseudolabels or its pages.jsonl")
-    with file.open(encoding="utf-8") as lines:
+    with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 yield PseudoLabel.from_json(json.loads(line))

@@ -26,7 +26,7 @@ _SUMMARY = "<!-- summary -->"
 
 
 class Report:
-    """Writes the report page by page; use as a context, and `finish` it."""
+    """Writes the report page by page; `finish` it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -34,12 +34,6 @@ class Report:
         head, self._tail = template.split(_PAGES)
         self._written = 0
         self._put(head)
-
-    def __enter__(self) -> Report:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def _put(self, text: str) -> None:
         data = text.encode("utf-8", "backslashreplace")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
 from typing import Any
 
+from inktraj.agree import THRESHOLD
 from inktraj.errors import DataError, InktrajError, RunError
 from inktraj.io.images import Source, digest, find_sources
 from inktraj.pseudolabel.export import Tally, write_dataset
 from inktraj.pseudolabel.folder import RunFolder
-from inktraj.pseudolabel.label import THRESHOLD, WORKING_PIXELS, Labelled
+from inktraj.pseudolabel.label import WORKING_PIXELS, Labelled
 from inktraj.pseudolabel.machine import package_versions
 from inktraj.pseudolabel.parts import PartNames, Parts
 from inktraj.pseudolabel.pool import Pool, WorkerDied
@@ -326,14 +327,6 @@ def check_apart(places: Iterable[str | Path], out: Path) -> None:
 def check_outside(sources: Iterable[Source], out: Path) -> None:
     """Refuse pages that lie in the output folder."""
     target = out.resolve()
-    for folder in _unique(Path(source.path).parent for source in sources):
+    for folder in dict.fromkeys(Path(source.path).parent for source in sources):
         if folder.resolve().is_relative_to(target):
             raise RunError(f"the pages in {folder} lie in the output folder {out}; name another folder with --out")
-
-
-def _unique(folders: Iterable[Path]) -> Iterator[Path]:
-    seen: set[Path] = set()
-    for folder in folders:
-        if folder not in seen:
-            seen.add(folder)
-            yield folder

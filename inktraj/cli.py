@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -263,19 +264,23 @@ def render(
     from inktraj.rendering import render as rendered
 
     pictures: dict[str, list[InkRecord]] = {}
+    stems: set[str] = set()
+    names: set[str] = set()
     for place in inks:
+        stem = _free("ink" if place == "-" else Path(place).stem, stems)
         for record in read_ink(sys.stdin.buffer if place == "-" else place, form):
-            page = record.extra.get("page") or ("ink" if place == "-" else Path(place).stem)
-            pictures.setdefault(_free(record.id or page, pictures) if each else page, []).append(record)
+            page = record.extra.get("page") or stem
+            pictures.setdefault(_free(record.id or page, names) if each else page, []).append(record)
     if not pictures:
         raise DataError(f"no ink in {', '.join(inks)}: there is nothing to draw")
     folder = each or len(pictures) > 1
     if folder:
         _make_folder(out)
+    files: set[str] = set()
     for name, records in pictures.items():
         ink = _together(name, [record.ink for record in records])
         pixels = rendered(ink, pen=pen, widths="local" if local_widths else "constant", pen_up=pen_up)
-        _write_png(out / f"{_safe(name)}.png" if folder else out, pixels)
+        _write_png(out / f"{_free(_safe(name), files)}.png" if folder else out, pixels)
 
 
 @app.command()
@@ -295,14 +300,16 @@ def convert(
 
 
 def _sources(places: list[str]) -> Iterator[Source | None]:
-    """Name the pages of all places; None stands for standard input."""
+    """Name the pages of all places, with ids that are unique among all; None stands for standard input."""
     from inktraj.io.images import find_sources
 
+    taken = {"page"} if "-" in places else set()  # what a page from standard input is called
     for place in places:
         if place == "-":
             yield None
-        else:
-            yield from find_sources(place)
+            continue
+        for source in find_sources(place):
+            yield replace(source, id=_free(source.id, taken))
 
 
 def _page(source: Source | None) -> Page:
@@ -355,10 +362,12 @@ def _together(name: str, inks: list[Ink]) -> Ink:
     return Ink.concat(inks, inks[0].frame)
 
 
-def _free(name: str, taken: Container[str]) -> str:
+def _free(name: str, taken: set[str]) -> str:
+    """Return the name, or a numbered one where it is taken, on a case-blind disk too; from then on it is taken."""
     number, free = 2, name
-    while free in taken:
+    while free.casefold() in taken:
         number, free = number + 1, f"{name}-{number}"
+    taken.add(free.casefold())
     return free
 
 

@@ -227,6 +227,16 @@ def test_segment_writes_pictures(run, page, tmp_path):
     assert decoded((tmp_path / "words" / names[0]).read_bytes()).shape == (14, 40)
 
 
+def test_pages_of_one_name_do_not_write_over_each_other(run, page, tmp_path):
+    other = tmp_path / "others" / "Letter.png"
+    other.parent.mkdir()
+    other.write_bytes(page.read_bytes())
+    assert run("segment", FAKES["segmenter"], page, other, "--out", tmp_path / "words")[0] == 0
+    lines = [json.loads(line) for line in (tmp_path / "words" / "words.jsonl").read_text().splitlines()]
+    assert [line["page_id"] for line in lines] == ["letter"] * 3 + ["Letter-2"] * 3
+    assert len(list((tmp_path / "words").glob("*.png"))) == 6
+
+
 def test_segment_goes_on_after_a_bad_page(run, page):
     bad = page.with_name("a-bad.png")
     bad.write_bytes(b"")
@@ -278,6 +288,18 @@ def test_render_draws_a_file_together(run, inks, tmp_path):
 def test_render_each(run, inks, tmp_path):
     assert run("render", inks, "--each", "--out", tmp_path / "drawn")[0] == 0
     assert sorted(p.name for p in (tmp_path / "drawn").iterdir()) == ["a.png", "b.png"]
+
+
+def test_render_writes_no_picture_over_another(run, inks, tmp_path):
+    same = tmp_path / "same" / inks.name
+    same.parent.mkdir()
+    same.write_bytes(inks.read_bytes())
+    assert run("render", inks, same, "--out", tmp_path / "files")[0] == 0
+    assert sorted(p.stem for p in (tmp_path / "files").iterdir()) == [inks.stem, f"{inks.stem}-2"]
+    records = [InkRecord(name, record.ink) for name, record in zip(("a/b", "a-b"), read_ink(inks), strict=True)]
+    write_ink(tmp_path / "safe.jsonl", records)
+    assert run("render", tmp_path / "safe.jsonl", "--each", "--out", tmp_path / "each")[0] == 0
+    assert sorted(p.stem for p in (tmp_path / "each").iterdir()) == ["a-b", "a-b-2"]
 
 
 def test_render_takes_the_data_set_apart_by_pages(run, page, tmp_path):

@@ -11,17 +11,14 @@ strokes one to one in either direction before it measures. The word's place in t
 from __future__ import annotations
 
 import argparse
-import datetime
 import itertools
-import json
-import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import cv2
 import numpy as np
+import record
 from numba import njit
 from scipy.optimize import linear_sum_assignment
 
@@ -270,20 +267,8 @@ def main() -> None:
     for name, value in figures.items():
         print(f"{name:22s} {value:.4f}" if isinstance(value, float) else f"{name:22s} {value}")
     print(*failures[:20], sep="\n")
-    if args.json:
-        settings = {k: str(v) for k, v in vars(args).items() if k != "json"} | {"difficulty": "clean"}
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-        ).stdout.strip()
-        record = {
-            "benchmark": "recovery",
-            "commit": commit,
-            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "machine": f"{platform.machine()} {platform.processor()}, Python {platform.python_version()}",
-            "settings": settings,
-            "figures": figures,
-        }
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+    settings = {name: value for name, value in vars(args).items() if name not in ("json", "inks")}
+    record.write(args.json, "recovery", settings | {"inks": str(args.inks)}, figures)
 
 
 if __name__ == "__main__":

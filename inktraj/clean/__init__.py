@@ -65,7 +65,7 @@ def clean(pixels: U8) -> Cleaned:
             f"a page to clean is uint8 (h, w) or RGB (h, w, 3), not {pixels.dtype} of shape {pixels.shape}; "
             "does it need scaling to 0–255, or its alpha composited?"
         )
-    contrast, outside = contrast_to_paper(upright_gray(pixels))
+    contrast = contrast_to_paper(upright_gray(pixels))
     ink, pen, dark = find_ink(contrast)
     if pen:
         # One direction after the other: where squared lines cross, the second finds what the first left.
@@ -74,7 +74,6 @@ def clean(pixels: U8) -> Cleaned:
         ink, pen, dark = find_ink(contrast)
     ink = writing_only(ink, dark, pen)
     even = np.round(255 * (1 - contrast)).astype(np.uint8)
-    even[outside] = 255
     return Cleaned(even, ink, pen_width(ink), _skew(ink))
 
 

@@ -58,14 +58,14 @@ def upright_gray(pixels: U8) -> U8:
     return np.asarray(gray, dtype=np.uint8).reshape(pixels.shape[:2])
 
 
-def contrast_to_paper(gray: U8) -> tuple[F32, BoolArray]:
-    """Return ``(h, w)`` contrast against the paper in 0–1, and the mask of what is not paper."""
+def contrast_to_paper(gray: U8) -> F32:
+    """Return ``(h, w)`` contrast against the paper in 0–1; 0 also where there is no paper."""
     h, w = gray.shape
     small, scale = _small(gray)
     closed = _paper(small, scale)
     paper = float(np.percentile(closed, 75))
     if paper < BLACK:
-        return np.zeros((h, w), dtype=np.float32), np.ones((h, w), dtype=bool)
+        return np.zeros((h, w), dtype=np.float32)
     count, labels = cv2.connectedComponents((closed < OUTSIDE_SHARE * paper).astype(np.uint8), connectivity=8)
     outside = at_edge(np.asarray(labels, dtype=np.int32), count)[labels]
     level = np.where(outside, paper, closed).astype(np.float32)
@@ -75,9 +75,8 @@ def contrast_to_paper(gray: U8) -> tuple[F32, BoolArray]:
     contrast = (1 - gray / level).astype(np.float32)
     np.clip(contrast, 0, 1, out=contrast)
     grown = cv2.dilate(outside.astype(np.uint8), np.ones((5, 5), np.uint8))
-    border = cv2.resize(grown, (w, h), interpolation=cv2.INTER_NEAREST) > 0
-    contrast[border] = 0
-    return contrast, np.asarray(border, dtype=np.bool_)
+    contrast[cv2.resize(grown, (w, h), interpolation=cv2.INTER_NEAREST) > 0] = 0
+    return contrast
 
 
 def at_edge(labels: NDArray[np.int32], count: int) -> BoolArray:

@@ -66,7 +66,7 @@ def binarize(gray: U8) -> BoolArray:
         return np.zeros(gray.shape, np.bool_)
     ink = depth[depth > max(0.3 * dark, 4 * noise)]
     level = float(np.median(ink)) if ink.size else dark
-    local = cv2.dilate(soft_max(depth), np.ones((5, 5), np.uint8))
+    local = cv2.dilate(cv2.blur(depth, (3, 3)), np.ones((5, 5), np.uint8))  # so that no single noisy pixel sets it
     threshold = np.maximum(HALF_DEPTH * local, max(FAINT * level, 4 * noise))
     maybe = depth > threshold
     count, labels, stats, _ = cv2.connectedComponentsWithStats(maybe.astype(np.uint8), connectivity=8)
@@ -75,8 +75,3 @@ def binarize(gray: U8) -> BoolArray:
     keep &= stats[:, cv2.CC_STAT_AREA] >= 4
     keep[0] = False
     return np.asarray(keep[labels], dtype=np.bool_)
-
-
-def soft_max(depth: F32) -> F32:
-    """Depth averaged over 3 × 3 pixels: what the local level is taken from, so that one noisy pixel does not set it."""
-    return np.asarray(cv2.blur(depth, (3, 3)), dtype=np.float32)

@@ -319,7 +319,8 @@ def _spurs(ends, length, degree, radius, factor):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True)
-def _root(parent, v):  # type: ignore[no-untyped-def]
+def root(parent, v):  # type: ignore[no-untyped-def]
+    """The representative of v in a union-find forest; halves the paths on its way."""
     while parent[v] != v:
         parent[v] = parent[parent[v]]
         v = parent[v]
@@ -344,7 +345,7 @@ def _contract(nodes, ends, start, points, length, degree, radius, factor):  # ty
         bound = factor * (radius[a] + radius[b])
         if length[i] >= bound:
             continue
-        ra, rb = _root(parent, a), _root(parent, b)
+        ra, rb = root(parent, a), root(parent, b)
         if ra == rb:
             alive[i] = False
             continue
@@ -358,10 +359,10 @@ def _contract(nodes, ends, start, points, length, degree, radius, factor):  # ty
         alive[i] = False
     for i in range(len(ends)):
         for side in range(2):
-            root = _root(parent, ends[i, side])
-            if root != ends[i, side] or members[root] > 1:
-                points[start[i] if side == 0 else start[i + 1] - 1] = place[root]
-            ends[i, side] = root
+            v = root(parent, ends[i, side])
+            if v != ends[i, side] or members[v] > 1:
+                points[start[i] if side == 0 else start[i + 1] - 1] = place[v]
+            ends[i, side] = v
     return place, alive
 
 
@@ -381,7 +382,7 @@ def _largest_near(distance, nodes):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _reach(ink, distance, x, y, dx, dy, limit):  # type: ignore[no-untyped-def]
+def _reach(ink, x, y, dx, dy, limit):  # type: ignore[no-untyped-def]
     """How far one can go from (x, y) before leaving the ink."""
     height, width = ink.shape
     t = 0.0
@@ -429,7 +430,7 @@ def _extend_ends(ink, distance, nodes, ends, start, points, degree, radius, leng
             x, y = points[base, 0], points[base, 1]
             u, w = int(np.rint(x)), int(np.rint(y))
             r = max(distance[w, u] - 0.5, 0.5)
-            go = max(_reach(ink, distance, x, y, dx, dy, 4 * r + 2) - r, 0.0)
+            go = max(_reach(ink, x, y, dx, dy, 4 * r + 2) - r, 0.0)
             # the points beyond the base lie on the new line, the tip at its end
             n = abs(tip - base)
             for k in range(n + 1):

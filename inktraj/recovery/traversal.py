@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from inktraj.recovery.graph import I64, SkeletonGraph, incidence
+from inktraj.recovery.graph import I64, SkeletonGraph, incidence, root
 
 F64 = NDArray[np.float64]
 
@@ -33,12 +33,10 @@ class Costs(NamedTuple):
     ----------
     turn, turn_squared
         Turning at a junction, by the angle / π and by its square.
-    turn_far
-        The square again, by the directions seen from further away.
     crossing
         Not going straight on where strokes cross.
-    back, back_inside
-        Turning round at a dead end; at a junction.
+    back
+        Turning round at a dead end; at a junction it costs nothing more than the way back.
     retrace
         Going over a drawn edge, by length.
     lift
@@ -47,8 +45,8 @@ class Costs(NamedTuple):
         Distance between lift and set-down.
     start_right, start_down
         A start right of the leftmost ink not yet drawn; a start below the component's top.
-    start_inside, stop_inside
-        Starting, stopping at a junction rather than at a dead end.
+    stop_inside
+        Stopping at a junction rather than at a dead end.
     leftward, upward
         A stroke's way to the left and up, from its start to its end.
     clockwise
@@ -59,16 +57,13 @@ class Costs(NamedTuple):
 
     turn: float = 0.12
     turn_squared: float = 0.81
-    turn_far: float = 0.0
     crossing: float = 0.8
     back: float = 0.06
-    back_inside: float = 0.0
     retrace: float = 0.73
     lift: float = 0.64
     jump: float = 0.46
     start_right: float = 1.89
     start_down: float = 1.44
-    start_inside: float = 0.0
     stop_inside: float = 0.07
     leftward: float = 0.5
     upward: float = 0.6
@@ -86,7 +81,7 @@ class _Net(NamedTuple):
     leftmost: Any  # (e,) smallest x of each edge
     first: Any  # (n + 1,) offsets into half
     half: Any  # half-edges by the node which they leave
-    directions: Any  # (2 e, 4) unit directions near and far at the start of each half-edge
+    directions: Any  # (2 e, 2) unit direction at the start of each half-edge
     straight: Any  # (2 e,) the half-edge that goes straight on over a crossing at the end of each half-edge, or -1
     turning: Any  # (2 e,) half turns along each half-edge
     part: Any  # (e,) number of the part that is searched together
@@ -180,9 +175,9 @@ def _turning(points, a, b, stride):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _half_edges(nodes, radius, degree, ends, start, points, length, pen, height):  # type: ignore[no-untyped-def]
-    """Directions near and far at the start of each half-edge, ``(2 e, 4)``, and its turning ``(2 e,)``."""
-    out = np.zeros((2 * len(ends), 4))
+def _half_edges(radius, degree, ends, start, points, length, pen):  # type: ignore[no-untyped-def]
+    """Unit direction at the start of each half-edge, ``(2 e, 2)``, and its turning ``(2 e,)``."""
+    out = np.zeros((2 * len(ends), 2))
     turning = np.zeros(2 * len(ends))
     stride = max(int(0.7 * pen), 2)
     for h in range(2 * len(ends)):
@@ -192,7 +187,6 @@ def _half_edges(nodes, radius, degree, ends, start, points, length, pen, height)
         v = ends[i, side]
         skip = min(0.8 * radius[v], 0.3 * length[i]) if degree[v] > 1 else 0.0
         out[h, 0], out[h, 1] = _direction(points, a, step, n, skip, 1.2 * pen)
-        out[h, 2], out[h, 3] = _direction(points, a, step, n, skip, max(0.2 * height, 2.5 * pen))
         t = _turning(points, start[i], start[i + 1], stride)
         turning[h] = t if side == 0 else -t
     return out, turning
@@ -223,14 +217,12 @@ def _straight_on(first, half, directions):  # type: ignore[no-untyped-def]
 def _turn_cost(net, h, c, costs):  # type: ignore[no-untyped-def]
     """Arriving over half-edge h and leaving over c."""
     if c == h ^ 1 and net.ends[h // 2, 0] != net.ends[h // 2, 1]:
-        return costs.back if net.degree[_to(net, h)] == 1 else costs.back_inside
+        return costs.back if net.degree[_to(net, h)] == 1 else 0.0
     d = net.directions
     missed = costs.crossing if net.straight[h] >= 0 and net.straight[h] != c else 0.0
-    ix, iy, jx, jy = -d[h ^ 1, 0], -d[h ^ 1, 1], -d[h ^ 1, 2], -d[h ^ 1, 3]
-    near = np.arctan2(ix * d[c, 1] - iy * d[c, 0], ix * d[c, 0] + iy * d[c, 1]) / np.pi
-    far = np.arctan2(jx * d[c, 3] - jy * d[c, 2], jx * d[c, 2] + jy * d[c, 3]) / np.pi
-    bend = costs.turn * abs(near) + costs.turn_squared * near * near + costs.turn_far * far * far
-    return missed + bend + costs.clockwise * near
+    x, y = -d[h ^ 1, 0], -d[h ^ 1, 1]
+    angle = np.arctan2(x * d[c, 1] - y * d[c, 0], x * d[c, 0] + y * d[c, 1]) / np.pi
+    return missed + costs.turn * abs(angle) + costs.turn_squared * angle * angle + costs.clockwise * angle
 
 
 @njit(cache=True)
@@ -361,8 +353,6 @@ def _set_down(net, local, beam, offers, count, s, top, costs):  # type: ignore[n
                 x, y = net.nodes[v]
                 cost = base + _way_cost(net, walk[0], costs)
                 cost += (costs.start_right * max(x - behind, 0.0) + costs.start_down * (y - top)) / net.height
-                if net.degree[v] > 1 and v != _to(net, walk[0]):
-                    cost += costs.start_inside
                 if u >= 0:
                     cost += costs.jump * np.hypot(x - net.nodes[u, 0], y - net.nodes[u, 1]) / net.height
                 count = _offer(net, local, beam, offers, count, s, walk, 1, cost, True, costs)
@@ -479,21 +469,13 @@ def _components(n_nodes, ends):  # type: ignore[no-untyped-def]
     """Number of the connected component of each edge."""
     parent = np.arange(n_nodes)
     for i in range(len(ends)):
-        pair = np.empty(2, np.int64)
-        for side in range(2):
-            v = ends[i, side]
-            while parent[v] != v:
-                parent[v] = parent[parent[v]]
-                v = parent[v]
-            pair[side] = v
-        parent[pair[1]] = pair[0]
+        v, w = root(parent, ends[i, 0]), root(parent, ends[i, 1])
+        parent[w] = v
     name = np.full(n_nodes, -1, np.int64)
     out = np.empty(len(ends), np.int64)
     n = 0
     for i in range(len(ends)):
-        v = ends[i, 0]
-        while parent[v] != v:
-            v = parent[v]
+        v = root(parent, ends[i, 0])
         if name[v] < 0:
             name[v] = n
             n += 1
@@ -526,7 +508,7 @@ def _traverse(nodes, radius, degree, ends, start, points, length, pen, height, w
     """Search every component; returns path, pen-down marks and component of each half-edge of the path."""
     n_edges = len(ends)
     first, half = incidence(len(nodes), ends, np.ones(n_edges, np.bool_))
-    directions, turning = _half_edges(nodes, radius, degree, ends, start, points, length, pen, height)
+    directions, turning = _half_edges(radius, degree, ends, start, points, length, pen)
     straight = _straight_on(first, half, directions)
     component = _components(len(nodes), ends)
     leftmost = _leftmost(start, points)

@@ -45,9 +45,9 @@ def assign(ink: BoolArray, tracks: list[Track]) -> I32:
     labels[~ink] = -1
     within = ink & (reach > 0)
     _grow(within.view(np.uint8), labels)
-    heights = np.array([t.height for t in tracks])
+    orphans = within & (labels < 0)
     _drop_far(labels, tracks)
-    _adopt(within & (labels < 0), labels, heights)
+    _adopt(orphans, labels, np.array([t.height for t in tracks]))
     return labels
 
 

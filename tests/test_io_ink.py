@@ -311,6 +311,11 @@ EXTERNAL = '<!DOCTYPE ink [<!ENTITY x SYSTEM "file:///etc/passwd">]><ink><annota
         ("<ink><traceGroup><traceView traceDataRef='#no'/></traceGroup></ink>", "refers to 'no'"),
         ("<ink><traceFormat><channel name='X'/></traceFormat><trace>1</trace></ink>", "expected X and Y"),
         ("<ink><trace continuation='end' priorRef='#a'>1 2</trace></ink>", "was not read before"),
+        (
+            "<ink><trace xml:id='a'>1 2</trace><trace continuation='middle' priorRef='#a'>3 4</trace>"
+            "<trace continuation='end'>5 6</trace></ink>",
+            "was not read before",
+        ),
         ("<ink><traceGroup><annotation type='frame'>big</annotation></traceGroup></ink>", "the frame is 'big'"),
         (BILLION, "entities"),
         (EXTERNAL, "entities"),
@@ -342,13 +347,15 @@ def test_page_records_of_a_data_set() -> None:
         "words": [
             {"id": "w1", "text": "a", "strokes": [[1, 2, 1], [3, 4, 0]], "widths": [2, 2.5]},
             {"id": "p1-w2", "text": None, "strokes": [], "widths": None},
+            {"id": "p10", "text": "", "strokes": [], "widths": None},
         ],
     }
     failed = {"page_id": "p2", "width": None, "height": None, "words": []}
-    first, second = read_jsonl(io.StringIO(f"{json.dumps(page)}\n\n{json.dumps(failed)}\n"))
+    first, second, third = read_jsonl(io.StringIO(f"{json.dumps(page)}\n\n{json.dumps(failed)}\n"))
     assert (first.id, first.text, first.ink.frame, first.extra) == ("p1__w1", "a", Frame(100, 50), {"page": "p1"})
     assert first.ink.widths is not None
     assert (second.id, second.text, second.ink.strokes) == ("p1-w2", "", ())
+    assert third.id == "p1__p10"  # begins like the page's id, but does not name it
 
 
 FRAME = '"frame":{"width":9,"height":9}'

@@ -10,14 +10,10 @@ import io
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any
 
 from inktraj.errors import DataError, ParseError
 from inktraj.ink import Ink
-
-File = str | Path | IO[Any]
-"""A path, or a text or binary file object."""
+from inktraj.io.files import File, name_of, read_bytes
 
 FORMATS = ("inkml", "jsonl", "svg")
 """Names of the forms in which ink is exchanged."""
@@ -66,8 +62,6 @@ def read_ink(file: File, format: str | None = None) -> list[InkRecord]:
     ParseError
         It is not in the form; the message says where.
     """
-    from inktraj.io.files import name_of, read_bytes
-
     data, name = read_bytes(file), name_of(file)
     format = _checked(format) if format else _by_suffix(name) or sniff_ink(data, name)
     source = io.BytesIO(data)
@@ -102,8 +96,6 @@ def write_ink(file: File, records: Iterable[InkRecord], format: str | None = Non
     DataError
         No form is given or recognised, the file cannot be written, or a record cannot be expressed.
     """
-    from inktraj.io.files import name_of
-
     name = name_of(file)
     format = _checked(format) if format else _by_suffix(name)
     if format is None:

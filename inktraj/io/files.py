@@ -15,6 +15,7 @@ from inktraj.errors import DataError, ParseError
 from inktraj.ink import Frame
 
 File = str | Path | IO[Any]
+"""A path, or a text or binary file object."""
 
 
 def name_of(file: File) -> str:

@@ -395,13 +395,16 @@ def _in_archive(path: str, kind: str, skipped: list[Skipped]) -> Iterator[_Found
                 continue
             if member in seen:
                 skipped.append(Skipped(f"{path}!{member}", "an earlier member of the same name; the last one counts"))
-            relative = "/".join(p for p in member.replace("\\", "/").split("/") if p not in ("", ".", ".."))
-            seen[member] = _Found(relative, path, member, _member_pages(opener))
+            seen[member] = _Found("/".join(_member_parts(member)), path, member, _member_pages(opener))
     yield from seen.values()
 
 
+def _member_parts(member: str) -> list[str]:
+    return [p for p in member.replace("\\", "/").split("/") if p not in ("", ".", "..")]
+
+
 def _member_passed_over(member: str) -> str | None:
-    parts = [p for p in member.replace("\\", "/").split("/") if p not in ("", ".", "..")]
+    parts = _member_parts(member)
     if not parts:
         return "has no name"
     if any(p.startswith(".") or p == "__MACOSX" for p in parts):

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from inktraj.errors import DataError, ParseError
 from inktraj.ink import Frame, Ink
-from inktraj.io import File, InkRecord
-from inktraj.io.files import inferred_frame, name_of, number, read_bytes, write_text
+from inktraj.io import InkRecord
+from inktraj.io.files import File, inferred_frame, name_of, number, read_bytes, write_text
 from inktraj.io.markup import Element, escape, parse_xml
 
 NAMESPACE = "http://www.w3.org/2003/InkML"
@@ -264,7 +264,8 @@ class _Reader:
             for key in [k for k, v in self.traces.items() if v is start]:
                 self.traces[key] = joined
             # The element itself is no stroke of its own, but a later part may name it as the one before.
-            self.by_id[element.attributes.get("id", "")] = before
+            if "id" in element.attributes:
+                self.by_id[element.attributes["id"]] = before
             return
         self.traces[id(element)] = trace
 
@@ -302,9 +303,7 @@ class _Reader:
             scales[called] = scale
         columns = {called: i for i, called in enumerate(names) if called in ("X", "Y", "W", "T")}
         unit = regular[names.index("X")].attributes.get("units", "px")
-        return _Channels(
-            len(regular), len(names), columns, scales, "px" if unit == "dev" else unit, f"{' '.join(names)}"
-        )
+        return _Channels(len(regular), len(names), columns, scales, "px" if unit == "dev" else unit, " ".join(names))
 
     def _trace(self, element: Element, channels: _Channels) -> _Trace:
         rows = _plain_rows(element.text) or _decoded_rows(element.text, self._at(element))

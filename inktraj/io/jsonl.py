@@ -18,8 +18,8 @@ import numpy as np
 
 from inktraj.errors import DataError, ParseError
 from inktraj.ink import Frame, Ink
-from inktraj.io import File, InkRecord
-from inktraj.io.files import name_of, read_text, write_text
+from inktraj.io import InkRecord
+from inktraj.io.files import File, name_of, read_text, write_text
 
 
 def read_jsonl(file: File) -> list[InkRecord]:
@@ -106,7 +106,7 @@ def _page(data: dict[str, Any], where: str) -> Iterator[InkRecord]:
     frame = _frame(data, where)
     for i, word in enumerate(words):
         id = str(word.get("id", f"w{i}"))
-        full = id if not page or id.startswith(page) else f"{page}__{id}"
+        full = id if not page or id.startswith((f"{page}__", f"{page}-")) else f"{page}__{id}"
         yield _record({**word, "extra": {"page": page} if page else {}}, frame, full, f"{where}, word {i} ({id})")
 
 

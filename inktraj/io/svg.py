@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from inktraj.errors import DataError, ParseError
 from inktraj.ink import Frame, Ink, order_color
-from inktraj.io import File, InkRecord
-from inktraj.io.files import inferred_frame, name_of, number, read_bytes, write_text
+from inktraj.io import InkRecord
+from inktraj.io.files import File, inferred_frame, name_of, number, read_bytes, write_text
 from inktraj.io.markup import Element, escape, parse_xml
 from inktraj.io.svg_path import parse_numbers, parse_path
 

@@ -10,6 +10,9 @@ from inktraj.recovery.graph import F32, I64, SkeletonGraph
 
 F64 = NDArray[np.float64]
 
+TRIM = 0.8  # radii of a junction that a path through it leaves out: it cuts the corner, as the pen did
+FINE = 1.0  # pixels between points while a path is smoothed
+
 
 @njit(cache=True)
 def _resample(path, n, step, out):  # type: ignore[no-untyped-def]
@@ -86,7 +89,7 @@ def _append_edge(h, skip_start, skip_end, start, points, out, n):  # type: ignor
 
 
 @njit(cache=True)
-def _strokes(path, offsets, radius, degree, ends, start, points, length, weights, trim, fine, step):  # type: ignore[no-untyped-def]
+def _strokes(path, offsets, radius, degree, ends, start, points, length, weights, step):  # type: ignore[no-untyped-def]
     """Build all strokes into one array; returns points and offsets."""
     total, longest = 0, 0
     for s in range(len(offsets) - 1):
@@ -95,7 +98,7 @@ def _strokes(path, offsets, radius, degree, ends, start, points, length, weights
             i = path[t] // 2
             size += start[i + 1] - start[i]
             ink += length[i]
-        longest = max(longest, size + int(2 * ink / min(fine, step)) + 8)
+        longest = max(longest, size + int(2 * ink / min(FINE, step)) + 8)
         total += int(2 * ink / step) + 4 * (offsets[s + 1] - offsets[s]) + 8
     raw, even, soft = np.empty((longest, 2)), np.empty((longest, 2)), np.empty((longest, 2))
     joined = np.empty((2 * longest + 8, 2))
@@ -113,8 +116,8 @@ def _strokes(path, offsets, radius, degree, ends, start, points, length, weights
                 v, w = ends[i, side], ends[i, 1 - side]
                 through_v = u > t and degree[v] > 1
                 through_w = u + 1 < last and path[u + 1] != (h ^ 1) and degree[w] > 1
-                skip_v = min(trim * radius[v], 0.4 * length[i]) if through_v else 0.0
-                skip_w = min(trim * radius[w], 0.4 * length[i]) if through_w else 0.0
+                skip_v = min(TRIM * radius[v], 0.4 * length[i]) if through_v else 0.0
+                skip_w = min(TRIM * radius[w], 0.4 * length[i]) if through_w else 0.0
                 n = _append_edge(h, skip_v, skip_w, start, points, raw, n)
                 u += 1
                 if u == last or path[u] == (h ^ 1):
@@ -122,7 +125,7 @@ def _strokes(path, offsets, radius, degree, ends, start, points, length, weights
             h = path[t]
             ring = u == t + 1 and t == first and u == last and ends[h // 2, 0] == ends[h // 2, 1]
             ring = ring and degree[ends[h // 2, 0]] == 2
-            n = _resample(raw, n, fine, even)
+            n = _resample(raw, n, FINE, even)
             if n > 3:
                 _smooth(even, n, weights, ring, soft)
                 if ring:
@@ -194,8 +197,6 @@ def build_strokes(
         graph.points,
         graph.lengths(),
         weights,
-        0.8,
-        1.0,
         step,
     )
     return points, marks, _local_widths(distance, points)

@@ -42,7 +42,7 @@ class Frame:
     def __post_init__(self) -> None:
         for name in ("width", "height"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
+            if not (isinstance(value, (int, float, np.integer, np.floating)) and 0 < value < np.inf):
                 raise DataError(f"a frame's {name} must be a positive number, not {value!r}")
 
 

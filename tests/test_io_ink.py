@@ -307,6 +307,7 @@ EXTERNAL = '<!DOCTYPE ink [<!ENTITY x SYSTEM "file:///etc/passwd">]><ink><annota
         ("<ink><trace>1 ?</trace></ink>", "point 0 is unknown"),
         ("<ink><trace>* 1</trace></ink>", "point 0 is unknown"),
         ("<ink><trace>1e999 1</trace></ink>", "beyond all numbers"),
+        (f"<ink><trace>#{'F' * 400} 1</trace></ink>", "beyond all numbers"),
         ("<ink><trace contextRef='#no'>1 2</trace></ink>", "'#no', which is not here"),
         ("<ink><traceGroup><traceView traceDataRef='#no'/></traceGroup></ink>", "refers to 'no'"),
         ("<ink><traceFormat><channel name='X'/></traceFormat><trace>1</trace></ink>", "expected X and Y"),
@@ -542,6 +543,11 @@ def test_malformed_svg(body: str, message: str) -> None:
     with pytest.raises(ParseError, match=message) as error:
         svg("\n" + body)
     assert "<stream>, line 2" in str(error.value)
+
+
+def test_a_transform_beyond_all_coordinates() -> None:
+    with pytest.raises(ParseError, match="NaN or infinity"):
+        svg('<path d="M0 0L1e300 1" transform="scale(1e300)"/>')
 
 
 @pytest.mark.parametrize("attributes", ['viewBox="0 0 5"', 'viewBox="0 0 0 5"', 'viewBox="a"'])

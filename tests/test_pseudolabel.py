@@ -192,6 +192,12 @@ def test_numbers_that_json_lacks_fail_their_page_only(pages, tmp_path):
         WordLabel("w", 0, 0, np.full((3, 2), np.nan), Ink((), Frame(9, 9)))
 
 
+def test_no_pages_are_no_success(tmp_path):
+    with pytest.raises(DataError, match="no pages were named"):
+        build_pseudolabels([], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_records_say_which_line_is_damaged(tmp_path):
     (tmp_path / "pages.jsonl").write_text('{"page_id": 1}\n')
     with pytest.raises(ParseError, match=r"pages\.jsonl, line 1: not a pseudo-label record \(KeyError"):

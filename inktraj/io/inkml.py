@@ -411,7 +411,10 @@ def _decoded(rows: Sequence[list[float]], column: int, value: tuple[str, str, st
     if literal in "TF":
         return float(literal == "T")
     mode = modes[column] = qualifier or modes.get(column, "!")
-    size = float(int(literal[1:], 16)) if literal.startswith("#") else float(literal)
+    try:
+        size = float(int(literal[1:], 16)) if literal.startswith("#") else float(literal)
+    except OverflowError:
+        size = float("inf")  # as 1e999 is; refused with the point's number
     step = -size if sign == "-" else size
     if mode == "!" or not past:
         return step

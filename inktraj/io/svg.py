@@ -161,7 +161,8 @@ class _Drawing:
                 strokes = []
                 self.owned.append((element, strokes))
             if element.tag in _SHAPES:
-                strokes += [(s @ matrix[:2, :2].T + matrix[:2, 2], element) for s in _shape(element, where)]
+                with np.errstate(over="ignore", invalid="ignore"):  # an ink refuses what is not finite
+                    strokes += [(s @ matrix[:2, :2].T + matrix[:2, 2], element) for s in _shape(element, where)]
             elif element.tag in _IGNORED:
                 self._ignore(element)
                 continue

@@ -166,6 +166,8 @@ def build_pseudolabels(
     places = [pages] if isinstance(pages, (str, Path)) else list(pages)
     check_apart(places, root)
     sources, skipped = found_in(places)
+    if not sources:
+        raise DataError("no pages were named, expected at least one folder, file, pattern or archive")
     check_outside(sources, root)
     sources = sources[:limit]
     names = PartNames(segmenter, recoverer, recognizer)

@@ -76,11 +76,6 @@ def matches(truth: I32, found: I32, ink: NDArray[np.bool_], n_truth: int, n_foun
     return int((iou[rows, columns] >= 0.5).sum())
 
 
-def lines_of(entry: dict) -> list[dict]:
-    """The page's lines; where only words are given, each line is its words' polygons."""
-    return entry.get("lines") or []
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=Path, required=True)
@@ -92,7 +87,7 @@ def main() -> None:
     inktraj.segment(inktraj.Page(np.full((200, 200, 3), 255, np.uint8)))  # load models, compile kernels
     counts = dict.fromkeys(("true_words", "found_words", "word_hits", "true_lines", "line_hits"), 0)
     seconds, off, of = 0.0, 0, 0
-    has_words = has_lines = False
+    has_words = False
     for entry in entries:
         if not entry.get("words") and not entry.get("lines"):
             continue
@@ -121,7 +116,6 @@ def main() -> None:
             truth, n_lines = line_of[truth].astype(np.int32), len(names)
         else:
             n_lines = len(items)
-        has_lines = True
         line_hits = matches(truth, lines, ink, n_lines, len(found.lines))
         counts["true_lines"] += n_lines
         counts["line_hits"] += line_hits
@@ -134,7 +128,7 @@ def main() -> None:
         "word_precision": precision if has_words else None,
         "word_recall": recall if has_words else None,
         "word_f1": 2 * precision * recall / max(precision + recall, 1e-9) if has_words else None,
-        "line_recall": counts["line_hits"] / max(counts["true_lines"], 1) if has_lines else None,
+        "line_recall": counts["line_hits"] / max(counts["true_lines"], 1),
         "off_text_ink": off / max(of, 1),
         "seconds_per_page": seconds / max(pages, 1),
         "peak_mb": record.peak_mb(),

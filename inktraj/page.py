@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,10 +133,6 @@ class WordCrop:
         import shapely
 
         return shapely.Polygon(self.polygon)
-
-    def renamed(self, *, id: str, line: int, index: int) -> WordCrop:
-        """Return the same crop under another name and place."""
-        return replace(self, id=id, line=line, index=index)
 
     def _repr_html_(self) -> str:
         caption = f"{self.id}: line {self.line}, word {self.index}, {self.image.shape[1]}×{self.image.shape[0]} px"

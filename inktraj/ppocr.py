@@ -121,13 +121,18 @@ def _reader_input(bgr: U8) -> NDArray[np.float32]:
     """Return ``(1, 3, READER_HEIGHT, width)``: values in −1 … 1, padded with middle grey to whole time steps."""
     import cv2
 
-    ratio = min(bgr.shape[1] / bgr.shape[0], WIDEST)
-    width = max(1, math.ceil(READER_HEIGHT * ratio))
+    width = _width(bgr)
     # INTER_AREA averages where it shrinks; the package's own bilinear resize drops thin strokes there.
     small = cv2.resize(bgr, (width, READER_HEIGHT), interpolation=cv2.INTER_AREA)
     padded = np.zeros((1, 3, READER_HEIGHT, -(-max(width, NARROWEST) // 8) * 8), dtype=np.float32)
     padded[0, :, :, :width] = small.transpose(2, 0, 1) / np.float32(127.5) - 1
     return padded
+
+
+def _width(bgr: U8) -> int:
+    """Return the width in pixels at which the reader sees an image, without padding."""
+    ratio: float = min(bgr.shape[1] / bgr.shape[0], WIDEST)
+    return max(1, math.ceil(READER_HEIGHT * ratio))
 
 
 def space_probabilities(images: Sequence[U8]) -> list[NDArray[np.float64]]:
@@ -144,18 +149,13 @@ def space_probabilities(images: Sequence[U8]) -> list[NDArray[np.float64]]:
         For each image the probability of a space in equal columns from left to right, ``(columns,)`` in 0–1.
         The columns are the reader's own time steps, about eight pixels each at a height of 48.
     """
-    bgr = [_bgr(image) for image in images]
     reader = _engine()._load_rec_model()
     space = reader.postprocess_op.dict[" "]
-    out: list[NDArray[np.float64]] = [np.zeros(0)] * len(images)
-    order = sorted(range(len(images)), key=lambda i: images[i].shape[1] / images[i].shape[0])
-    for start in range(0, len(order), 4):
-        batch = order[start : start + 4]
-        ratios = [images[i].shape[1] / images[i].shape[0] for i in batch]
-        widest = max(*ratios, reader.rec_image_shape[2] / reader.rec_image_shape[1])
-        tensor = np.stack([reader.resize_norm_img(bgr[i], widest) for i in batch]).astype(np.float32)
-        steps = reader.session(tensor)
-        for i, ratio, probabilities in zip(batch, ratios, steps, strict=True):
-            used = max(1, round(len(probabilities) * ratio / widest))
-            out[i] = np.asarray(probabilities[:used, space], dtype=np.float64)
+    out: list[NDArray[np.float64]] = []
+    for image in images:
+        bgr = _bgr(image)
+        padded = _reader_input(bgr)
+        steps = reader.session(padded)[0]
+        used = max(1, round(len(steps) * _width(bgr) / padded.shape[3]))
+        out.append(np.asarray(steps[:used, space], dtype=np.float64))
     return out

@@ -360,3 +360,23 @@ def test_pages_that_are_no_writing_end_soon(kind):
     cleaned = clean(pixels)
     assert time.process_time() - begin < 10
     assert cleaned.ink.shape == (900, 1200)
+
+
+@pytest.mark.parametrize("radius", [60, 140])
+def test_a_solid_blot_changes_neither_the_pen_nor_the_writing(radius):
+    ink = writing()
+    pixels, truth = page(ink)
+    pen = clean(pixels).pen
+    blotted = np.pad(pixels, ((0, 400), (0, 0), (0, 0)), mode="edge")
+    cv2.circle(blotted, (SIZE[0] // 2, len(pixels) + 200), radius, (20, 20, 20), -1)
+    cleaned = clean(blotted)
+    assert cleaned.pen == pytest.approx(pen, rel=0.15)
+    assert_found(cleaned.ink[: len(pixels)], truth)
+
+
+def test_a_page_of_nothing_but_a_blot_has_no_ink():
+    pixels = np.full((900, 900, 3), 250, np.uint8)
+    cv2.circle(pixels, (450, 450), 200, (10, 10, 10), -1)
+    cleaned = clean(pixels)
+    assert cleaned.pen == 0
+    assert not cleaned.ink.any()

@@ -70,8 +70,6 @@ def test_what_is_no_crop_says_why():
 def test_a_crop_knows_its_outline():
     assert crop().frame == Frame(6, 4)
     assert crop().shapely().area == 2
-    renamed = crop().renamed(id="w", line=1, index=2)
-    assert (renamed.id, renamed.line, renamed.index) == ("w", 1, 2)
 
 
 def test_pictures_for_notebooks():

@@ -607,7 +607,7 @@ def test_a_crop_shows_no_ink_of_the_word_that_it_touches():
     gray[19, 20:60] = 200  # a soft edge
     ys, xs = np.nonzero(gray == 30)
     left = xs < 40
-    crop = _crop(Cleaned(gray, gray == 30, 20.0, 0.0), ys[left], xs[left])
+    crop = _crop(Cleaned(gray, gray == 30, 20.0, 0.0), ys[left], xs[left], 0, 0)
     shown = place(replace(crop, mask=crop.image < 255))
     np.testing.assert_array_equal(np.unique(shown[1][gray[shown] == 30]), np.arange(20, 40))
     assert (gray[shown] == 200).sum() in (20, 21)

@@ -14,6 +14,8 @@ BODY_SHARE, HIGH_SHARE, HAIR_SHARE = 0.3, 0.5, 0.06
 paper beside it."""
 DARK_SHARE = 0.4
 """Share of the page's ink level from which on a pixel is dark by the whole page's measure."""
+PEN_BOUND_SHARE, PEN_LEAST_BOUND = 0.024, 24.0
+"""No pen is wider than this share of the image's longer side, or than this many pixels where that is more."""
 SMOOTHING = 0.6
 """Sigma in pixels of the blur before thresholds: against sensor noise, without closing small eyes."""
 NOISE_SIGMAS = 6.5
@@ -78,7 +80,11 @@ def find_ink(contrast: F32) -> tuple[BoolArray, float, BoolArray]:
 
 def _leading_away(crest: BoolArray, body: BoolArray, pen: float) -> BoolArray:
     """Keep the hairlines that lead away from the strokes' body; the others are its own rough edge."""
-    return connected(crest, crest & (thickness(~body) > max(2.5, 0.5 * pen)))
+    reach = max(2.5, 0.5 * pen)
+    y, x = np.mgrid[-int(reach) : int(reach) + 1, -int(reach) : int(reach) + 1]
+    ball = (x**2 + y**2 <= reach**2).astype(np.uint8)
+    beside = cv2.dilate(np.pad(body.astype(np.uint8), 1, constant_values=1), ball)[1:-1, 1:-1] > 0
+    return connected(crest, crest & ~beside)
 
 
 def _bridges(hair: BoolArray, strokes: BoolArray) -> BoolArray:
@@ -110,13 +116,19 @@ def pen_width(mask: BoolArray) -> float:
     """Return the width of the strokes in pixels; 0 for an empty mask.
 
     The mean distance to the outside of a stroke w pixels wide is (w + 1)² / 4w where w is odd and (w + 2) / 4
-    where it is even; masks are something between. Every pixel counts, so that thin left-overs weigh little; what
-    is three times as thick as usual does not count.
+    where it is even; masks are something between. Every pixel counts, so that thin left-overs weigh little; but not
+    those of solid areas, which no pen draws, and what is three times as thick as usual.
     """
-    distance = thickness(mask)[mask]
-    if not distance.size:
+    distance = thickness(mask)
+    widest = max(PEN_LEAST_BOUND, PEN_BOUND_SHARE * max(mask.shape)) / 2
+    core = distance > widest
+    if core.any():
+        # What a disc of that size covers inside the mask: the solid area, without what is attached to it.
+        mask = mask & (cv2.distanceTransform((~core).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) > widest)
+    inside = distance[mask]
+    if not inside.size:
         return 0.0
-    twice = 2 * float(distance[distance <= 3 * np.median(distance)].mean()) - 1
+    twice = 2 * float(inside[inside <= 3 * np.median(inside)].mean()) - 1
     odd, even = twice + np.sqrt(max(twice**2 - 1, 0.0)), 2 * twice
     return max(1.0, float(odd + even) / 2)
 

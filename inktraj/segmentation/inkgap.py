@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,14 +122,11 @@ def _crops(cleaned: Cleaned, part: Units, word: NDArray[np.int64], line: int) ->
         # Less than half a dot of the pen is dirt.
         if here.sum() < max(4.0, 0.4 * cleaned.pen**2):
             continue
-        crop = _crop(cleaned, part.ys[here], part.xs[here])
-        crops.append(crop.renamed(id=f"l{line:03d}w{len(crops):03d}", line=line, index=len(crops)))
+        crops.append(_crop(cleaned, part.ys[here], part.xs[here], line, len(crops)))
     return crops
 
 
-def _crop(cleaned: Cleaned, ys: NDArray[np.int64], xs: NDArray[np.int64]) -> WordCrop:
-    import cv2
-
+def _crop(cleaned: Cleaned, ys: NDArray[np.int64], xs: NDArray[np.int64], line: int, index: int) -> WordCrop:
     x0, y0 = int(xs.min()) - MARGIN, int(ys.min()) - MARGIN
     mask = np.zeros((int(ys.max()) - y0 + MARGIN + 1, int(xs.max()) - x0 + MARGIN + 1), dtype=bool)
     mask[ys - y0, xs - x0] = True
@@ -144,7 +142,8 @@ def _crop(cleaned: Cleaned, ys: NDArray[np.int64], xs: NDArray[np.int64]) -> Wor
     image[sy[ok], sx[ok]] = cleaned.gray[py[ok], px[ok]]
     margin = max(2, round(0.5 * cleaned.pen))
     polygon = outline(mask, (x0, y0), margin, round(min(0.1 * mask.shape[0] + cleaned.pen, 40)))
-    return WordCrop(image, mask, np.array([[1.0, 0.0, x0], [0.0, 1.0, y0]]), polygon)
+    to_page = np.array([[1.0, 0.0, x0], [0.0, 1.0, y0]])
+    return WordCrop(image, mask, to_page, polygon, id=f"l{line:03d}w{index:03d}", line=line, index=index)
 
 
 def _line(track: Track, part: Units, crops: list[WordCrop], index: int) -> Line:

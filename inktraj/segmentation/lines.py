@@ -82,19 +82,18 @@ def tracks_from_quads(quads: FloatArray) -> list[Track]:
         if height >= 4 and track.length >= 0.6 * height and abs(right[1] - left[1]) <= 0.8 * track.length:
             tracks.append(track)
     tracks.sort(key=lambda t: (float(t.start[0]), float(t.start[1]), t.length))
-    joined = True
-    while joined:
-        joined = False
-        for i in range(len(tracks)):
-            for j in range(i + 1, len(tracks)):
-                both = _join(tracks[i], tracks[j])
-                if both is not None:
-                    tracks[i] = both
-                    del tracks[j]
-                    joined = True
-                    break
-            if joined:
+    i = 0
+    while i < len(tracks):
+        for j in range(len(tracks)):
+            both = _join(tracks[i], tracks[j]) if j != i else None
+            if both is not None:
+                # Only pairs with the new track can have changed.
+                tracks[i] = both
+                del tracks[j]
+                i -= j < i
                 break
+        else:
+            i += 1
     return _reading_order(tracks)
 
 
@@ -104,6 +103,9 @@ def _join(a: Track, b: Track) -> Track | None:
         a, b = b, a
     height = (a.height * a.length + b.height * b.length) / max(a.length + b.length, 1e-9)
     small, large = sorted((a.height, b.height))
+    along, (x, y) = a.along, b.start - a.start
+    if small < 0.45 * large or abs(along[0] * y - along[1] * x) > 0.35 * height:
+        return None  # nearly all pairs end here
     ends = a.local(np.array([b.start, b.end]))
     gap = float(ends[0, 0]) - a.length
     overlap = min(a.length, float(ends[1, 0])) - max(0.0, float(ends[0, 0]))
@@ -112,7 +114,7 @@ def _join(a: Track, b: Track) -> Track | None:
     meet = abs(float(ends[0, 1])) if not inside else float(np.abs(ends[:, 1]).max())
     back = abs(float(b.local(a.end[None])[0, 1])) if not inside else 0.0
     turn = abs(float(np.cross([*a.along, 0], [*b.along, 0])[2]))
-    if max(meet, back) > 0.35 * height or gap > 2.5 * height or turn > 0.12 or small < 0.45 * large:
+    if max(meet, back) > 0.35 * height or gap > 2.5 * height or turn > 0.12:
         return None
     if inside and meet > 0.3 * height:
         return None

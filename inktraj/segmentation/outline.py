@@ -7,6 +7,8 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from inktraj.clean.paper import disc
+
 FloatArray = NDArray[np.float64]
 
 
@@ -31,9 +33,9 @@ def outline(mask: NDArray[np.bool_], origin: tuple[int, int], margin: int, reach
     """
     pad = margin + 2 * reach + 1
     ink = np.pad(mask.astype(np.uint8), pad)
-    grown = cv2.dilate(ink, _disc(margin))
+    grown = cv2.dilate(ink, disc(2 * margin + 1))
     for step in (0, reach // 2, reach, 2 * reach):
-        closed = cv2.morphologyEx(grown, cv2.MORPH_CLOSE, _disc(step)) if step else grown
+        closed = cv2.morphologyEx(grown, cv2.MORPH_CLOSE, disc(2 * step + 1)) if step else grown
         contours, _ = cv2.findContours(closed, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
         if len(contours) == 1:
             break
@@ -47,8 +49,3 @@ def outline(mask: NDArray[np.bool_], origin: tuple[int, int], margin: int, reach
     if simple.geom_type != "Polygon" or not simple.is_valid:
         simple = shape.convex_hull
     return np.asarray(simple.exterior.coords, dtype=np.float64)[:-1]
-
-
-def _disc(radius: int) -> NDArray[np.uint8]:
-    side = 2 * radius + 1
-    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)), dtype=np.uint8)

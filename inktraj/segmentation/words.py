@@ -244,8 +244,10 @@ def group(parts: Units, divides: NDArray[np.bool_], height: float) -> I64:
     right = np.full(words, -np.inf)
     np.minimum.at(left, word[word >= 0], parts.upright[word >= 0])
     np.maximum.at(right, word[word >= 0], parts.upright[word >= 0])
-    for side in np.unique(parts.side[parts.side >= 0]):
-        here = parts.side == side
+    loose = np.flatnonzero(parts.side >= 0)
+    loose = loose[np.argsort(parts.side[loose], kind="stable")]
+    starts = np.flatnonzero(np.diff(parts.side[loose], prepend=-1))
+    for here in np.split(loose, starts[1:]) if len(loose) else []:
         middle = float(np.median(parts.upright[here]))
         away = np.maximum(0, np.maximum(left - middle, middle - right))
         nearest = int(away.argmin())

@@ -14,12 +14,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inktraj.errors import DataError, InktrajError
+from inktraj.errors import DataError, InktrajError, RunError
 
 if TYPE_CHECKING:
     from inktraj.ink import Ink
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from inktraj.pseudolabel import Progress, RunSummary
 
 SOME_FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+
+WORDS = "words.jsonl"
+_TEMPORARY = ".tmp-"
 
 app = typer.Typer(
     name="inktraj",
@@ -196,22 +201,25 @@ def segment(
 ) -> None:
     """Find the words of pages: a JSON line for each, in reading order, on standard output or in OUT.
 
-    Exit code 1 says that some page could not be used.
+    Exit code 1 says that some page could not be used, 2 that none could; OUT is then as it was.
     """
     from inktraj.pseudolabel.parts import load_part
+    from inktraj.pseudolabel.run import check_apart, check_outside
 
     part = load_part("segmenter", segmenter)
+    sources, missing = _sources(pages)
     if out is not None:
-        _make_folder(out)
-    with _writing(out and out / "words.jsonl") as write:
+        check_apart((place for place in pages if place != "-"), out)
+        check_outside(filter(None, sources), out)
+    with _words_kept(out) as (write, folder):
 
         def do(source: Source | None) -> None:
             page = _page(source)
             for crop in part(page).words:
-                write(json.dumps(_word(page, crop, out), ensure_ascii=False) + "\n")
+                write(json.dumps(_word(page, crop, folder), ensure_ascii=False) + "\n")
 
-        failed = _failures(_sources(pages), do)
-    if failed:
+        failed = _failures(sources, do)
+    if failed or missing:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -224,12 +232,16 @@ def recover(
 ) -> None:
     """Recover the strokes of word pictures: ink on standard output or in OUT.
 
-    Exit code 1 says that some picture could not be used.
+    Exit code 1 says that some picture could not be used, 2 that none could; OUT is then as it was.
     """
     from inktraj.io import InkRecord, write_ink
     from inktraj.pseudolabel.parts import load_part
     from inktraj.recovery import recover as recovered
 
+    if out is not None:
+        nowhere = BytesIO()
+        nowhere.name = str(out)
+        write_ink(nowhere, (), form)  # a form that is not known is told before the work is done
     part = load_part("recoverer", recoverer)
     records: list[InkRecord] = []
 
@@ -237,12 +249,13 @@ def recover(
         page = _page(source)
         records.append(InkRecord(page.id, recovered(page.pixels, recoverer=part)))
 
-    failed = _failures(_sources(images), do)
+    sources, missing = _sources(images)
+    failed = _failures(sources, do)
     if out is None:
         write_ink(sys.stdout.buffer, records, form or "jsonl")
     else:
         write_ink(out, records, form)
-    if failed:
+    if failed or missing:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -276,6 +289,8 @@ def render(
     folder = each or len(pictures) > 1
     if folder:
         _make_folder(out)
+    elif str(out) != "-" and out.suffix.lower() != ".png":
+        raise DataError(f"{out}: the picture is a PNG; give it a name that ends in .png")
     files: set[str] = set()
     for name, records in pictures.items():
         ink = _together(name, [record.ink for record in records])
@@ -299,17 +314,26 @@ def convert(
     write_ink(sys.stdout.buffer if target == "-" else target, records, to)
 
 
-def _sources(places: list[str]) -> Iterator[Source | None]:
-    """Name the pages of all places, with ids that are unique among all; None stands for standard input."""
+def _sources(places: list[str]) -> tuple[list[Source | None], int]:
+    """Name the pages of all places, with ids that are unique among all; None stands for standard input.
+
+    Places without pages are told of, and their number is returned.
+    """
     from inktraj.io.images import find_sources
 
     taken = {"page"} if "-" in places else set()  # what a page from standard input is called
+    sources: list[Source | None] = []
+    failed = 0
     for place in places:
         if place == "-":
-            yield None
+            sources.append(None)
             continue
-        for source in find_sources(place):
-            yield replace(source, id=_free(source.id, taken))
+        try:
+            sources += [replace(source, id=_free(source.id, taken)) for source in find_sources(place)]
+        except DataError as err:
+            _complain(str(err))
+            failed += 1
+    return sources, failed
 
 
 def _page(source: Source | None) -> Page:
@@ -320,8 +344,11 @@ def _page(source: Source | None) -> Page:
     return Page(image.pixels, id=image.id, source=image.source, sha256=image.sha256)
 
 
-def _failures(sources: Iterator[Source | None], do: Callable[[Source | None], None]) -> int:
-    """Do something with each page and tell of those with which it fails; return their number."""
+def _failures(sources: list[Source | None], do: Callable[[Source | None], None]) -> int:
+    """Do something with each page and tell of those with which it fails; return their number.
+
+    Where it fails with all, the command ends here, so that nothing takes the place of earlier results.
+    """
     failed = 0
     for source in sources:
         try:
@@ -329,14 +356,16 @@ def _failures(sources: Iterator[Source | None], do: Callable[[Source | None], No
         except DataError as err:
             _complain(str(err))
             failed += 1
+    if failed == len(sources):
+        raise typer.Exit(UNUSABLE)
     return failed
 
 
-def _word(page: Page, crop: WordCrop, out: Path | None) -> dict[str, Any]:
+def _word(page: Page, crop: WordCrop, folder: Path | None) -> dict[str, Any]:
     name = None
-    if out is not None:
+    if folder is not None:
         name = f"{_safe(f'{page.id}__{crop.id}')}.png"
-        _write_png(out / name, crop.image)
+        _write_png(folder / name, crop.image)
     return {
         "page_id": page.id,
         "id": crop.id,
@@ -384,15 +413,47 @@ def _make_folder(path: Path) -> None:
 
 
 @contextmanager
-def _writing(path: Path | None) -> Iterator[Callable[[str], object]]:
-    if path is None:
-        yield sys.stdout.write
+def _words_kept(out: Path | None) -> Iterator[tuple[Callable[[str], object], Path | None]]:
+    """Give where lines and pictures of words go: standard output and nowhere, or a folder beside what is in OUT.
+
+    When the block ends well, the new files take the place of an earlier run's; else OUT stays as it was.
+    """
+    if out is None:
+        yield sys.stdout.write, None
         return
+    _make_folder(out)
     try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            yield file.write
+        old = _earlier_pictures(out)
+        with TemporaryDirectory(prefix=_TEMPORARY, dir=out) as name:
+            folder = Path(name)
+            with (folder / WORDS).open("w", encoding="utf-8", newline="\n") as file:
+                yield file.write, folder
+            new = {path.name for path in folder.glob("*.png")}
+            for picture in new:
+                os.replace(folder / picture, out / picture)
+            os.replace(folder / WORDS, out / WORDS)
+            for picture in old - new:
+                (out / picture).unlink(missing_ok=True)
     except OSError as err:
-        raise DataError(f"{path}: cannot be written ({err.strerror})") from err
+        raise DataError(f"{out}: cannot be written ({err.strerror or err})") from err
+
+
+def _earlier_pictures(out: Path) -> set[str]:
+    """Return the names of the pictures of an earlier run; DataError where OUT holds anything but such a run's words."""
+    others = sorted(path.name for path in out.iterdir() if not path.name.startswith(_TEMPORARY))
+    if not others:
+        return set()
+    try:
+        words = [json.loads(line) for line in (out / WORDS).read_text(encoding="utf-8").splitlines()]
+        names = {word["image"] for word in words if word["page_id"] and word["polygon"]}
+        if all(name == _safe(name) and name.endswith(".png") for name in names):
+            return names
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        pass
+    raise DataError(
+        f"the folder {out} holds files that are not of an earlier run of segment ({others[0]!r}, …); nothing was "
+        "touched. Name an empty or a new folder with --out"
+    )
 
 
 def _write_png(path: Path, pixels: U8) -> None:
@@ -405,4 +466,4 @@ def _write_png(path: Path, pixels: U8) -> None:
     try:
         path.write_bytes(data)
     except OSError as err:
-        raise DataError(f"{path}: cannot be written ({err.strerror})") from err
+        raise RunError(f"{path}: cannot be written ({err.strerror})") from err

@@ -246,6 +246,58 @@ def test_segment_goes_on_after_a_bad_page(run, page):
     assert len(out.splitlines()) == 3
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_segment_leaves_earlier_words_where_no_page_can_be_used(run, page, tmp_path):
+    out = tmp_path / "words"
+    assert run("segment", FAKES["segmenter"], page, "--out", out)[0] == 0
+    before = contents(out)
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"")
+    for unusable in (tmp_path / "nowhere", bad):
+        code, _, err = run("segment", FAKES["segmenter"], unusable, "--out", out)
+        assert code == 2
+        assert err.count("inktraj:") == 1
+        assert contents(out) == before
+    assert run("segment", FAKES["segmenter"], tmp_path / "nowhere", page, "--out", out)[0] == 1
+    assert contents(out) == before
+
+
+def test_segment_again_leaves_no_picture_that_no_line_names(run, page, tmp_path):
+    out = tmp_path / "words"
+    assert run("segment", FAKES["segmenter"], page, "--out", out)[0] == 0
+    (out / "notes.txt").write_text("mine")
+    pixels = np.full((60, 200), 255, np.uint8)
+    pixels[20:34, 10:30] = 50
+    cv2.imwrite(str(page), pixels)
+    assert run("segment", FAKES["segmenter"], page, "--out", out)[0] == 0
+    assert sorted(contents(out)) == ["letter__w0.png", "notes.txt", "words.jsonl"]
+    assert decoded((out / "letter__w0.png").read_bytes()).shape == (14, 20)
+
+
+def test_segment_refuses_folders_of_pages_and_of_others(run, page, tmp_path):
+    code, _, err = run("segment", FAKES["segmenter"], page.parent, "--out", page.parent / "w")
+    assert code == 2
+    assert "lies in the folder of pages" in err
+    code, _, err = run("segment", FAKES["segmenter"], page, "--out", page.parent)
+    assert code == 2
+    assert "lie in the output folder" in err
+    assert list(contents(page.parent)) == ["letter.png"]
+    for words in ("", '{"id": 1}', "[]", '{"image": "../letter.png", "page_id": "a", "polygon": [[0, 0]]}'):
+        other = tmp_path / "other"
+        other.mkdir(exist_ok=True)
+        (other / "photo.png").write_bytes(b"x")
+        if words:
+            (other / "words.jsonl").write_text(words + "\n")
+        before = contents(other)
+        code, _, err = run("segment", FAKES["segmenter"], page, "--out", other)
+        assert code == 2
+        assert "not of an earlier run of segment ('photo.png'" in err
+        assert contents(other) == before
+
+
 @pytest.mark.parametrize("form", ["jsonl", "inkml", "svg"])
 def test_recover(run, page, tmp_path, form):
     code, out, _ = run("recover", FAKES["recoverer"], page, "--format", form)
@@ -273,6 +325,36 @@ def test_recover_says_what_is_no_picture(run, page, tmp_path):
     assert code == 1
     assert "bad.png" in err
     assert len(out.splitlines()) == 1
+
+
+def test_recover_leaves_an_earlier_file_where_no_picture_can_be_used(run, page, tmp_path):
+    kept, bad = tmp_path / "keep.jsonl", tmp_path / "bad.png"
+    kept.write_text("earlier")
+    bad.write_bytes(b"no")
+    assert run("recover", FAKES["recoverer"], bad, "--out", kept)[0] == 2
+    assert kept.read_text() == "earlier"
+
+
+def test_recover_does_the_others_where_a_picture_is_missing(run, page, tmp_path):
+    code, _, err = run("recover", FAKES["recoverer"], page, tmp_path / "nope.png", "--out", tmp_path / "r.jsonl")
+    assert code == 1
+    assert "nope.png: no such file" in err
+    assert [record.id for record in read_ink(tmp_path / "r.jsonl")] == ["letter"]
+
+
+def test_recover_refuses_an_unknown_form_before_the_work(run, tmp_path):
+    for args in (("--out", tmp_path / "r.txt"), ("--out", tmp_path / "r.svg", "--format", "word")):
+        code, _, err = run("recover", FAKES["recoverer"], tmp_path / "nope.png", *args)
+        assert code == 2
+        assert "form of ink" in err
+        assert "nope.png" not in err
+
+
+def test_render_writes_nothing_but_png(run, inks, tmp_path):
+    code, _, err = run("render", inks, "--out", tmp_path / "h.jpg")
+    assert code == 2
+    assert "ends in .png" in err
+    assert not (tmp_path / "h.jpg").exists()
 
 
 def test_render_draws_a_file_together(run, inks, tmp_path):

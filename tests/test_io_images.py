@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
+import lzma
+import os
 import pickle
+import socket
 import struct
 import subprocess
 import sys
@@ -582,6 +587,51 @@ def test_tiff_whose_chain_is_a_loop(tmp_path: Path) -> None:
     assert len(find_sources(path)) == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
+def test_pipes_sockets_and_devices_are_not_opened(tmp_path: Path) -> None:
+    save(tmp_path / "a.png")
+    os.mkfifo(tmp_path / "fifo.png")
+    (tmp_path / "zero.png").symlink_to("/dev/zero")
+    (tmp_path / "dangling.png").symlink_to("nowhere")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.getcwd()
+        os.chdir(tmp_path)  # a socket's path may have about 100 bytes
+        try:
+            server.bind("socket.png")
+        finally:
+            os.chdir(here)
+        for where in (tmp_path, tmp_path / "*.png"):
+            sources = find_sources(where)
+            assert [s.id for s in sources] == ["a", "dangling"]
+            assert {Path(s.path).name for s in sources.skipped} == {"fifo.png", "zero.png", "socket.png"}
+            assert all("not a regular file" in s.reason for s in sources.skipped)
+            with pytest.raises(DataError, match="No such file"):
+                load(sources[1])
+    for name in ("fifo.png", "zero.png"):
+        with pytest.raises(DataError, match=r"not a regular file.*use - "):
+            find_sources(tmp_path / name)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="open files have no names here")
+def test_a_pipe_by_its_name_is_read_once_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = save(tmp_path / "a.png").read_bytes()
+    for limit in (len(data), len(data) - 1):
+        monkeypatch.setattr("inktraj.io.images.MAX_FILE_BYTES", limit)
+        out, into = os.pipe()
+        os.write(into, data)
+        os.close(into)
+        try:
+            if limit == len(data):
+                image = read_image(f"/dev/fd/{out}")
+                np.testing.assert_array_equal(image.pixels, gradient())
+                assert image.sha256 == hashlib.sha256(data).hexdigest()
+            else:
+                with pytest.raises(DataError, match="more than"):
+                    read_image(f"/dev/fd/{out}")
+        finally:
+            os.close(out)
+
+
 # Archives
 
 
@@ -637,8 +687,9 @@ def test_archive_with_a_bomb_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         sources = find_sources(path)
         assert len(sources) == 2
         for source in sources:
-            with pytest.raises(DataError, match="more than"):
-                load(source)
+            for read in (load, digest):
+                with pytest.raises(DataError, match="more than"):
+                    read(source)
 
 
 @pytest.mark.parametrize("name", ["p.zip", "p.tar", "p.tgz"])
@@ -647,6 +698,97 @@ def test_damaged_archives(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(DataError, match=r"archive cannot be read|no page found"):
         find_sources(tmp_path / name)
+
+
+def pictures(folder: Path, count: int, suffix: str) -> tuple[Path, dict[str, bytes]]:
+    """An archive of `count` grey pictures, each of its own grey."""
+    members = {}
+    for i in range(count):
+        members[f"{i}.png"] = save(folder / "x.png", np.full((8, 8, 3), i, np.uint8)).read_bytes()
+    (folder / "x.png").unlink()
+    return archive(folder / f"p{suffix}", members), members
+
+
+def damaged(data: bytes, damage: str, header: int, end: int) -> bytes:
+    """Damage a tar at its last header, or where its members end."""
+    flipped = data[: header + 5] + bytes([data[header + 5] ^ 1]) + data[header + 6 :]
+    return {
+        "a flipped bit": flipped,
+        "cut in a header": data[: header + 200],
+        "cut between members": data[:header],
+        "no end": data[:end],
+        "a hole": data[:header] + bytes(512) + data[header + 512 :],
+        "two tars in one": data + data,
+    }[damage]
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.bz2", ".tar.xz"])
+@pytest.mark.parametrize(
+    ("damage", "count"),
+    [
+        ("a flipped bit", 2),
+        ("cut in a header", 2),
+        ("cut between members", 2),
+        ("no end", 3),
+        ("a hole", 2),
+        ("two tars in one", 3),
+    ],
+)
+def test_a_tar_that_ends_too_soon_is_refused_whole(tmp_path: Path, suffix: str, damage: str, count: int) -> None:
+    path, _ = pictures(tmp_path, 3, ".tar")
+    with tarfile.open(path) as tar:
+        last = tar.getmembers()[-1]
+        end = last.offset_data + (last.size + 511) // 512 * 512
+    packed = {".tar": bytes, ".tar.gz": gzip.compress, ".tar.bz2": bz2.compress, ".tar.xz": lzma.compress}[suffix]
+    path = tmp_path / f"q{suffix}"
+    path.write_bytes(packed(damaged((tmp_path / "p.tar").read_bytes(), damage, last.offset, end)))
+    with pytest.raises(DataError, match=rf"q{suffix}: the tar is damaged or cut short: {count} members can be read"):
+        find_sources(path)
+
+
+def test_a_tar_may_end_with_one_block_of_zeros(tmp_path: Path) -> None:
+    path, _ = pictures(tmp_path, 2, ".tar")
+    path.write_bytes(path.read_bytes().rstrip(b"\0") + bytes(512 + 511))  # the last picture's padding, and one block
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 512 * 512])
+    assert len(find_sources(path)) == 2
+
+
+def test_a_compressed_tar_is_read_forward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 30
+    noise = np.random.default_rng(0).integers(0, 256, (count, 80, 80, 3), dtype=np.uint8)
+    members = {f"{i:02}.png": save(tmp_path / "x.png", picture).read_bytes() for i, picture in enumerate(noise)}
+    sources = find_sources(archive(tmp_path / "p.tar.gz", members))
+    back: list[int] = []
+    seek = gzip.GzipFile.seek
+
+    def counting(file: gzip.GzipFile, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_SET and offset < seek(file, 0, io.SEEK_CUR):
+            back.append(offset)
+        return seek(file, offset, whence)
+
+    monkeypatch.setattr(gzip.GzipFile, "seek", counting)
+    for source, expected in zip(sources, noise, strict=True):
+        np.testing.assert_array_equal(load(source).pixels, expected)
+        assert digest(source) == hashlib.sha256(members[f"{source.id}.png"]).hexdigest()
+    assert len(back) == 1  # from the end of the list of members
+    np.testing.assert_array_equal(load(sources[3]).pixels, noise[3])
+    assert len(back) == 2
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz"])
+def test_an_archive_that_changes_is_opened_anew(tmp_path: Path, suffix: str) -> None:
+    path, _ = pictures(tmp_path, 2, suffix)
+    sources = find_sources(path)
+    assert load(sources[1]).pixels.max() == 1
+    other = save(tmp_path / "x.png", np.full((9, 9, 3), 77, np.uint8)).read_bytes()
+    archive(path, {"1.png": other})
+    assert load(sources[1]).pixels.max() == 77
+    with pytest.raises(DataError, match="no such member"):
+        load(sources[0])
+    path.unlink()
+    with pytest.raises(DataError, match="archive cannot be read"):
+        load(sources[1])
 
 
 def test_archive_with_a_damaged_member(tmp_path: Path) -> None:

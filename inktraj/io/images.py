@@ -9,12 +9,15 @@ Archives are never unpacked to disk; the names inside them make ids only, so ``.
 
 from __future__ import annotations
 
+import atexit
 import glob
 import hashlib
 import io
 import lzma
 import os
+import stat
 import tarfile
+import threading
 import unicodedata
 import zipfile
 import zlib
@@ -22,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, Self
 
 from inktraj.errors import DataError
 from inktraj.io.decoding import FORMS, IMAGE_KINDS, MAX_PIXELS, MAX_SIDE, U8, decode, find_pages, sniff
@@ -49,6 +52,8 @@ SUFFIXES = frozenset(
 
 MAX_FILE_BYTES = 512 * 2**20
 """Largest archive member or stream in bytes; these are held in memory, files on disk are not."""
+
+_KEPT_BYTES = 64 * 2**20  # a member up to this size is kept until another one is read
 
 _ARCHIVES = {"ZIP archive": "zip", "tar archive": "tar", "gzip data": "tar", "bzip2 data": "tar", "xz data": "tar"}
 _ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -160,7 +165,7 @@ def find_sources(where: str | Path) -> Sources:
     Raises
     ------
     DataError
-        Nothing is there, or no page was found.
+        Nothing is there, or no page was found; a pipe or device; an archive that is damaged or cut short.
     """
     text = os.fspath(where)
     skipped: list[Skipped] = []
@@ -169,6 +174,11 @@ def find_sources(where: str | Path) -> Sources:
     if os.path.isdir(text):
         found = _in_folder(text, skipped)
     elif os.path.exists(text):
+        if reason := _irregular(text):
+            raise DataError(
+                f"{_printable(text)}: {reason}, expected a file, folder, pattern or archive; "
+                "a page that comes through a pipe is read from standard input: use - in its place"
+            )
         kind = _archive_kind(text)
         found = list(_in_archive(text, kind, skipped)) if kind else [_on_disk(text, os.path.basename(text))]
     elif glob.has_magic(text):
@@ -191,12 +201,11 @@ def load(source: Source) -> ImageFile:
     MissingDependency
         A PDF, and pypdfium2 is not installed.
     """
-    if source.member is None:
-        with _open(source.path) as file:
-            return _read(file, source.index, source.id, source.name)
-    with _archive_errors(source.name), _member(source.path, source.member) as stream:
-        data = _bounded(stream, source.name)
-    return _read(io.BytesIO(data), source.index, source.id, source.name)
+    if source.member is not None:
+        file: BinaryIO = io.BytesIO(_member(source.path, source.member, source.name))
+        return _read(file, source.index, source.id, source.name)
+    with _open(source.path) as file:
+        return _read(file, source.index, source.id, source.name)
 
 
 def digest(source: Source) -> str:
@@ -205,13 +214,12 @@ def digest(source: Source) -> str:
     Raises
     ------
     DataError
-        The file or member cannot be read.
+        The file or member cannot be read, or the member is larger than `MAX_FILE_BYTES`.
     """
-    if source.member is None:
-        with _open(source.path) as file:
-            return _digest(file)
-    with _archive_errors(source.name), _member(source.path, source.member) as stream:
-        return _digest(stream)
+    if source.member is not None:
+        return hashlib.sha256(_member(source.path, source.member, source.name)).hexdigest()
+    with _open(source.path) as file:
+        return _digest(file)
 
 
 def read_image(path: str | Path | BinaryIO, *, index: int = 0) -> ImageFile:
@@ -220,7 +228,7 @@ def read_image(path: str | Path | BinaryIO, *, index: int = 0) -> ImageFile:
     Parameters
     ----------
     path
-        A file, or a binary file object (need not be seekable).
+        A file, a pipe such as ``/dev/fd/63``, or a binary file object (need not be seekable).
     index
         Page of a multi-page TIFF or PDF, from 0.
 
@@ -262,7 +270,10 @@ def _open(path: str) -> Iterator[BinaryIO]:
         reason = err.strerror or str(err)
         raise DataError(f"{_printable(path)}: cannot be opened ({reason}); expected an image file") from err
     with file:
-        yield file
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            yield file
+        else:  # a pipe cannot be read twice, a device may never end
+            yield io.BytesIO(_bounded(file, _printable(path)))
 
 
 def _bounded(stream: IO[bytes], name: str) -> bytes:
@@ -280,6 +291,15 @@ def _printable(text: str) -> str:
 
 
 # Finding
+
+
+def _irregular(path: str) -> str | None:
+    """Return why what a path leads to cannot be read as a file is, or None; opening a pipe could wait for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return None  # loading it says why
+    return None if stat.S_ISREG(mode) else "not a regular file but a pipe, socket or device"
 
 
 def _on_disk(path: str, relative: str) -> _Found:
@@ -307,7 +327,7 @@ def _in_folder(folder: str, skipped: list[Skipped]) -> list[_Found]:
         folders[:] = [f for f in folders if not f.startswith(".")]
         for name in sorted(files):
             path = os.path.join(at, name)
-            if reason := _passed_over(name):
+            if reason := _passed_over(name) or _irregular(path):
                 skipped.append(Skipped(path, reason))
             else:
                 found.append(_on_disk(path, os.path.relpath(path, folder)))
@@ -322,7 +342,7 @@ def _in_glob(pattern: str, skipped: list[Skipped]) -> list[_Found]:
     for path in sorted(set(glob.glob(pattern, recursive=True))):
         if os.path.isdir(path):
             skipped.append(Skipped(path, "a folder; a pattern names files"))
-        elif reason := _passed_over(os.path.basename(path)):
+        elif reason := _passed_over(os.path.basename(path)) or _irregular(path):
             skipped.append(Skipped(path, reason))
         else:
             found.append(_on_disk(path, os.path.relpath(path, base or os.curdir)))
@@ -419,12 +439,39 @@ def _zip_members(path: str) -> Iterator[tuple[str, Callable[[], IO[bytes] | None
                 yield info.filename, lambda info=info: archive.open(info), None  # type: ignore[misc]
 
 
+class _TarHeader(tarfile.TarInfo):
+    """A tar's header, where a damaged one is an error: to `tarfile` it is the end, and what follows is lost."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        """Return the next header; raises DataError at one that is damaged, cut short or missing."""
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.HeaderError as err:
+            whole_end = isinstance(err, tarfile.EOFHeaderError)  # type: ignore[attr-defined]
+            if whole_end or archive.offset == 0:
+                raise
+            raise DataError(_broken_tar(archive, f"the header that follows cannot be read ({err})")) from err
+
+
+def _broken_tar(archive: tarfile.TarFile, why: str) -> str:
+    count = len(archive.members)  # type: ignore[attr-defined] # `getmembers` would read on
+    return (
+        f"{_printable(str(archive.name))}: the tar is damaged or cut short: {count} members can be read, but {why}; "
+        "expected blocks of zeros behind the last member. Copy or make it again"
+    )
+
+
 def _tar_members(path: str) -> Iterator[tuple[str, Callable[[], IO[bytes] | None], str | None]]:
-    with tarfile.open(path) as archive:
+    with tarfile.open(path, tarinfo=_TarHeader) as archive:
         for info in archive:
             special = None if info.isfile() else "a link or a device, not a file"
             if not info.isdir():
                 yield info.name, lambda info=info: archive.extractfile(info), special  # type: ignore[misc]
+        # A block of zeros ended the tar. Reading on also checks a compressed one's own end.
+        while archive.fileobj is not None and (block := archive.fileobj.read(1 << 20)):
+            if block.strip(b"\0"):
+                raise DataError(_broken_tar(archive, "other data than zeros follow a block of zeros"))
 
 
 def _member_pages(opener: Callable[[], IO[bytes] | None]) -> tuple[int, ...]:
@@ -443,18 +490,81 @@ def _member_pages(opener: Callable[[], IO[bytes] | None]) -> tuple[int, ...]:
         return (0,)
 
 
-@contextmanager
-def _member(path: str, member: str) -> Iterator[IO[bytes]]:
-    if _archive_kind(path) == "zip":
-        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-            yield stream
-    else:
-        with tarfile.open(path) as tar:
-            extracted = tar.extractfile(member)
-            if extracted is None:
-                raise DataError(f"{_printable(path)}!{member}: not a file inside the archive")
-            with extracted:
-                yield extracted
+class _Archive:
+    """An archive held open, as finding a member takes a pass through it, and a compressed tar is read forward only."""
+
+    def __init__(self, path: str) -> None:
+        self.key = self.key_of(path)
+        self.file: zipfile.ZipFile | tarfile.TarFile
+        if _archive_kind(path) == "zip":
+            self.file = zipfile.ZipFile(path)
+        else:
+            self.file = tarfile.open(path, tarinfo=_TarHeader)  # noqa: SIM115 (closed by `close`)
+        self.kept: tuple[str, bytes] | None = None
+
+    @staticmethod
+    def key_of(path: str) -> tuple[object, ...]:
+        """Return what changes with the file; and with the process, as a fork shares the place in an open file."""
+        at = os.stat(path)
+        return os.getpid(), path, at.st_dev, at.st_ino, at.st_mtime_ns, at.st_size
+
+    def read(self, member: str, name: str) -> bytes:
+        """Return a member's bytes; the last one's are at hand for its other pages and its digest."""
+        if self.kept is not None and self.kept[0] == member:
+            return self.kept[1]
+        self.kept = None
+        file = self.file
+        stream = file.open(member) if isinstance(file, zipfile.ZipFile) else file.extractfile(member)
+        if stream is None:
+            raise DataError(f"{name}: not a file inside the archive")
+        with stream:
+            data = _bounded(stream, name)
+        if len(data) <= _KEPT_BYTES:
+            self.kept = member, data
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+class _LastArchive:
+    """The archive that was read last, one a process; nothing is kept of one whose reading failed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._archive: _Archive | None = None
+
+    def read(self, path: str, member: str, name: str) -> bytes:
+        """Return a member's bytes."""
+        with self._lock:
+            try:
+                if self._archive is None or self._archive.key != _Archive.key_of(path):
+                    self._forget()
+                    self._archive = _Archive(path)
+                return self._archive.read(member, name)
+            except BaseException:
+                self._forget()
+                raise
+
+    def close(self) -> None:
+        """Close the archive, if one is open."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
+        archive, self._archive = self._archive, None
+        if archive is not None:
+            archive.close()
+
+
+_LAST_ARCHIVE = _LastArchive()
+atexit.register(_LAST_ARCHIVE.close)
+
+
+def _member(path: str, member: str, name: str) -> bytes:
+    with _archive_errors(name):
+        return _LAST_ARCHIVE.read(path, member, name)
 
 
 # Ids

@@ -99,7 +99,7 @@ def build_pseudolabels(
 ) -> None:
     """Turn page photos into a data set of checked stroke trajectories.
 
-    Exit code 1 says that some page failed; its record in OUT says why.
+    Exit code 1 says that some page failed, as its record in OUT says, or could not be read again.
     """
     from inktraj.pseudolabel import build_pseudolabels as build
 
@@ -125,7 +125,12 @@ def build_pseudolabels(
         raise typer.Exit(INTERRUPTED) from None
     if not quiet:
         _tell(summary, terminal)
-    if summary.failed:
+    if summary.unread:
+        _complain(
+            f"{len(summary.unread)} pages could not be read now, such as {summary.unread[0]}; what an earlier run made "
+            "of them is kept"
+        )
+    if summary.failed or summary.unread:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -179,6 +184,9 @@ def _tell(summary: RunSummary, terminal: bool) -> None:
         rows.append(("passed over", f"{len(summary.skipped)} files, such as {path}: {reason}"))
     if summary.left_out:
         rows.append(("left out", f"{len(summary.left_out)} pages of earlier runs that are no longer among the pages"))
+    if summary.redone:
+        name, reason = summary.redone[0]
+        rows.append(("done again", f"{len(summary.redone)} pages with damaged results, such as {name}: {reason}"))
     rows.append(("see", str(summary.out / "report.html")))
     if not terminal:
         typer.echo("; ".join(f"{name} {value}" for name, value in rows), err=True)

@@ -174,6 +174,21 @@ def test_left_out_pages_are_told(run, page, tmp_path):
     assert "left out 1 pages of earlier runs" in err
 
 
+def test_unread_pages_and_damaged_results_are_told(run, page, tmp_path):
+    away = tmp_path / "away.png"
+    page.rename(away)
+    page.symlink_to(away)
+    (page.parent / "other.png").write_bytes(away.read_bytes())
+    assert run(*BUILD, page.parent, "--out", tmp_path / "out")[0] == 0
+    away.unlink()
+    (tmp_path / "out" / "records" / "other.json").write_text('{"page":{}}')
+    code, _, err = run(*BUILD, page.parent, "--out", tmp_path / "out")
+    assert code == 1
+    assert "1 pages could not be read now, such as letter" in err
+    assert "done again 1 pages with damaged results, such as other" in err
+    assert "kept 2" in err
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_progress_and_table_on_a_terminal(page, tmp_path):
     import pty

@@ -200,6 +200,9 @@ def test_no_pages_are_no_success(tmp_path):
 
 def test_records_say_which_line_is_damaged(tmp_path):
     (tmp_path / "pages.jsonl").write_text('{"page_id": 1}\n')
+    with pytest.raises(ParseError, match=r"pages\.jsonl, line 1: not a pseudo-label record \(TypeError: page_id is 1"):
+        list(read_pseudolabels(tmp_path))
+    (tmp_path / "pages.jsonl").write_text('{"page_id": "a"}\n')
     with pytest.raises(ParseError, match=r"pages\.jsonl, line 1: not a pseudo-label record \(KeyError"):
         list(read_pseudolabels(tmp_path))
     (tmp_path / "pages.jsonl").write_bytes(b'{"page_id": "\xff"}\n')
@@ -439,6 +442,77 @@ def test_a_record_whose_files_are_gone_is_done_again(pages, tmp_path):
     assert build(pages, out).done == 2
 
 
+def test_what_something_else_has_damaged_is_done_again_and_told(pages, tmp_path):
+    out = tmp_path / "out"
+    build(pages, out)
+    before = dataset(out)
+    (out / "renderings" / "p0.png").write_bytes(b"")
+    (out / "inkml" / "p1.inkml").unlink()
+    record = json.loads((out / "records" / "p2.json").read_text())
+    record["page"]["words"][0]["match"] = "yes"
+    (out / "records" / "p2.json").write_text(json.dumps(record))
+    summary = build(pages, out)
+    assert (summary.done, summary.reused, summary.kept) == (3, 1, 4)
+    assert {name: re.search(r"p\d\.\w+ is \w+ \S+", reason)[0] for name, reason in summary.redone} == {
+        "p0": "p0.png is not as",
+        "p1": "p1.inkml is not as",
+        "p2": "p2.json is damaged (not",
+    }
+    assert json.loads((out / "run.json").read_text())["run"]["pages_redone"] == dict(summary.redone)
+    assert dataset(out) == before
+    assert build(pages, out).redone == ()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *("", "[]", '{"page": {}}', '{"page": null}', '{"page": []}'),
+        *({"files": ["inkml"]}, {"files": {"secrets": 1}}, {"timings": None}, {"timings": {"load": "1"}}),
+        *({"page": {"agreement": "high"}}, {"page": {"page_id": "p1"}}, {"page": {"words": [{}]}}),
+    ],
+)
+def test_damaged_records(pages, tmp_path, damage):
+    out = tmp_path / "out"
+    build(pages, out, limit=1)
+    path = out / "records" / "p0.json"
+    record = json.loads(path.read_text())
+    if isinstance(damage, dict):
+        for key, value in damage.items():
+            record[key] = {**record[key], **value} if key == "page" else value
+        path.write_text(json.dumps(record))
+    else:
+        path.write_text(damage)
+    (redone,) = build(pages, out, limit=1).redone
+    assert redone[0] == "p0"
+
+
+def test_a_folder_in_a_records_place_is_told(pages, tmp_path):
+    out = tmp_path / "out"
+    build(pages, out)
+    (out / "records" / "p1.json").unlink()
+    (out / "records" / "p1.json").mkdir()
+    with pytest.raises(RunError, match=r"p1\.json cannot be read .*is it a file"):
+        build(pages, out)
+
+
+def test_a_page_that_cannot_be_read_for_a_moment_keeps_its_result(pages, tmp_path):
+    away = tmp_path / "drive" / "p1.png"
+    away.parent.mkdir()
+    (pages / "p1.png").rename(away)
+    (pages / "p1.png").symlink_to(away)
+    out = tmp_path / "out"
+    build(pages, out)
+    before = dataset(out)
+    away.rename(tmp_path / "elsewhere.png")
+    for retry in (False, True):
+        summary = build(pages, out, retry_failed=retry)
+        assert (summary.unread, summary.reused, summary.failed) == (("p1",), 4, 0)
+        assert dataset(out) == before
+    assert json.loads((out / "run.json").read_text())["run"]["pages_unread"] == ["p1"]
+    (tmp_path / "elsewhere.png").rename(away)
+    assert build(pages, out).unread == ()
+
+
 @pytest.mark.parametrize("where", ["equal", "inside", "pages inside", "pattern"])
 def test_reading_and_writing_one_folder_is_refused(pages, tmp_path, where):
     source, out = {
@@ -462,6 +536,31 @@ def test_a_folder_of_something_else_is_refused(pages, tmp_path):
     assert [p.name for p in out.iterdir()] == ["thesis.tex"]
     with pytest.raises(RunError, match="is a file"):
         build(pages, out / "thesis.tex")
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("settings", ['{"theme": "dark"}', "[]", "{bad"])
+def test_settings_of_something_else_are_refused(pages, tmp_path, settings, overwrite):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "settings.json").write_text(settings)
+    (out / "summary.md").write_text("mine")
+    with pytest.raises(RunError, match=r"files that are not of a run \('settings.json'"):
+        build(pages, out, overwrite=overwrite)
+    assert {p.name: p.read_text() for p in out.iterdir()} == {"settings.json": settings, "summary.md": "mine"}
+
+
+@pytest.mark.parametrize("settings", ["{bad", "[]", "{}", "\xff"])
+def test_damaged_settings_of_a_run_can_be_overwritten(pages, tmp_path, settings):
+    out = tmp_path / "out"
+    build(pages, out)
+    before = dataset(out)
+    (out / "settings.json").write_bytes(settings.encode("latin-1"))
+    with pytest.raises(RunError, match=r"settings\.json is damaged.*--overwrite to remove"):
+        build(pages, out)
+    summary = build(pages, out, overwrite=True)
+    assert (summary.done, summary.reused) == (4, 0)
+    assert dataset(out) == before
 
 
 def test_full_disk(pages, tmp_path):

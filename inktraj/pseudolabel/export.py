@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from inktraj.errors import RunError
+from inktraj.errors import ParseError, RunError
 from inktraj.io.images import Source
 from inktraj.pseudolabel.folder import IMAGES, METADATA, PREVIEWS, RunFolder, json_bytes
 from inktraj.pseudolabel.machine import machine
@@ -89,7 +89,7 @@ def write_dataset(
     Raises
     ------
     RunError
-        A record is missing, or a file cannot be written.
+        A record is missing or damaged, or a file cannot be written.
     """
     tally = Tally()
     rows: list[str] = []
@@ -128,7 +128,10 @@ def write_dataset(
 
 def _records(folder: RunFolder, sources: Iterable[Source]) -> Iterator[dict[str, Any]]:
     for source in sources:
-        record = folder.read_record(source.id)
+        try:
+            record = folder.read_record(source.id)
+        except ParseError as err:
+            raise RunError(f"{err}; did something else change it during this run? Run the command again") from err
         if record is None:
             raise RunError(f"the record of page {source.id!r} in {folder.root} is gone; did something else remove it?")
         record["page"]["source"] = source.name  # the page may have moved since it was done

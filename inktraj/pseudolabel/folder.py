@@ -13,9 +13,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
-from inktraj.errors import RunError
+from inktraj.errors import ParseError, RunError
+from inktraj.pseudolabel.record import PseudoLabel
+
+FORM = "inktraj pseudo-labels"
+"""How the format in the settings of a run begins."""
 
 LOCK = "run.lock"
 SETTINGS = "settings.json"
@@ -87,10 +91,11 @@ class RunFolder:
             self._lock = None
 
     def _check_owner(self) -> None:
-        known = {LOCK, SETTINGS}
         names = {path.name for path in self.root.iterdir() if not path.name.startswith(_TEMPORARY)}
-        if names - known and SETTINGS not in names:
-            example = sorted(names - known)[0]
+        # Settings may be damaged; lock and records then tell that the folder is a run's.
+        of_a_run = SETTINGS in names and (self._old_settings() is not None or {LOCK, RECORDS} <= names)
+        if names - {LOCK} and not of_a_run:
+            example = sorted(names - {LOCK})[0]
             raise RunError(
                 f"the output folder {self.root} holds files that are not of a run ({example!r}, …); "
                 "nothing was touched. Name an empty or a new folder with --out"
@@ -99,10 +104,13 @@ class RunFolder:
     def _adopt_settings(self) -> None:
         path = self.root / SETTINGS
         if path.exists():
-            try:
-                old = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as err:
-                raise RunError(f"{path} is damaged ({err}); use another --out, or --overwrite it") from err
+            old = self._old_settings()
+            if old is None and not self._overwrite:
+                raise RunError(
+                    f"{path} is damaged: it does not hold the settings of a run, so that nobody can tell whether the "
+                    "results there belong to this one. Use another --out, or --overwrite to remove them first"
+                )
+            old = old or {}
             names = sorted(k for k in {*old, *self._settings} if old.get(k) != self._settings.get(k))
             if not names and not self._overwrite:
                 return
@@ -114,6 +122,14 @@ class RunFolder:
                 )
             self._remove_results()
         self.write(SETTINGS, json_bytes(self._settings, indent=1))
+
+    def _old_settings(self) -> dict[str, Any] | None:
+        """Return the settings in the folder; None where the file holds no run's."""
+        try:
+            old = json.loads((self.root / SETTINGS).read_bytes())
+        except (ValueError, IsADirectoryError):
+            return None
+        return old if isinstance(old, dict) and str(old.get("format", "")).startswith(FORM) else None
 
     def _remove_results(self) -> None:
         # Records go first: a kill in between leaves pages that are to be done again, never half pages.
@@ -142,26 +158,41 @@ class RunFolder:
         return Replacing(self.root / name)
 
     def write_page(self, name: str, files: dict[str, bytes], record: dict[str, Any]) -> None:
-        """Write a page's files (by folder), then the record that says they are there."""
+        """Write a page's files (by folder), then the record, to which it adds their sizes."""
         for folder in (IMAGES, INKS, PREVIEWS):
             if folder in files:
                 with Replacing(self.path(folder, name)) as file:
                     file.write(files[folder])
             else:
-                self.path(folder, name).unlink(missing_ok=True)  # of the page's earlier version
+                _remove(self.path(folder, name))  # of the page's earlier version
+        record["files"] = {folder: len(files[folder]) for folder in sorted(files)}
         self.write(f"{RECORDS}/{name}.json", json_bytes(record))
 
     def read_record(self, name: str) -> dict[str, Any] | None:
-        """Return a page's record; None where it is not done, or damaged by something else than a run."""
+        """Return a page's record; None where it is not done.
+
+        Raises
+        ------
+        ParseError
+            Something else than a run has damaged the record or the page's files; the page must be done again.
+        RunError
+            The record cannot be read.
+        """
+        path = self.path(RECORDS, name)
         try:
-            data = json.loads(self.path(RECORDS, name).read_bytes())
-        except (FileNotFoundError, ValueError):
+            data = json.loads(path.read_bytes())
+            _check_record(data, name)
+        except FileNotFoundError:
             return None
-        if not isinstance(data, dict) or "page" not in data:
-            return None
-        if any(not self.path(folder, name).exists() for folder in data.get("files", ())):
-            return None
-        return data
+        except OSError as err:
+            raise RunError(f"{path} cannot be read ({err.strerror}); is it a file, with rights to read it?") from err
+        except ValueError as err:
+            raise ParseError(f"the record {path} is damaged ({err})") from err
+        for folder, size in data["files"].items():
+            file = self.path(folder, name)
+            if not file.is_file() or file.stat().st_size != size:
+                raise ParseError(f"{file} is not as it was written ({size} bytes)")
+        return cast("dict[str, Any]", data)
 
     def record_names(self) -> Iterator[str]:
         """Names of all pages with a record, those of earlier runs too."""
@@ -214,6 +245,25 @@ class Replacing:
         except OSError:  # the buffer's rest did not fit either; the descriptor is closed all the same
             if not self._file.closed:
                 raise
+
+
+def _check_record(record: Any, name: str) -> None:
+    if not isinstance(record, dict):
+        raise ParseError(f"{type(record).__name__}, expected an object")
+    if PseudoLabel.from_json(record.get("page")).page_id != name:
+        raise ParseError("it is of another page")
+    files, timings = record.get("files"), record.get("timings")
+    if not isinstance(files, dict) or not files.keys() <= _PAGE_FILES.keys():
+        raise ParseError("it does not name the page's files")
+    if not isinstance(timings, dict) or not all(isinstance(seconds, int | float) for seconds in timings.values()):
+        raise ParseError("it does not tell the seconds of each stage")
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as err:
+        raise _writing_failed(path, err) from err
 
 
 def json_bytes(data: Any, *, indent: int | None = None) -> bytes:

@@ -92,8 +92,7 @@ class WordLabel:
             ends = np.cumsum([len(s) for s in ink.strokes])[:-1]
             ink = Ink(ink.strokes, frame, tuple(np.split(np.asarray(data["widths"], dtype=np.float64), ends)))
         polygon = np.asarray(data["polygon"], dtype=np.float64).reshape(-1, 2)
-        names = ("id", "line", "index", "text", "rendered_text", "match", "confidence")
-        return cls(polygon=polygon, ink=ink, **{name: data[name] for name in names})
+        return cls(polygon=polygon, ink=ink, **_plain(data, _PLAIN_WORD))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +176,7 @@ class PseudoLabel:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> PseudoLabel:
+    def from_json(cls, data: Any) -> PseudoLabel:
         """Read what `to_json` wrote.
 
         Raises
@@ -186,7 +185,7 @@ class PseudoLabel:
             A field is missing or of another kind.
         """
         try:
-            plain = {key: data[key] for key in _PLAIN}
+            plain = _plain(data, _PLAIN_PAGE)
             words: tuple[WordLabel, ...] = ()
             if data["words"]:
                 frame = Frame(data["width"], data["height"])
@@ -202,10 +201,26 @@ class PseudoLabel:
             raise ParseError(f"not a pseudo-label record ({type(err).__name__}: {err})") from err
 
 
-_PLAIN = (
-    *("page_id", "source", "sha256", "verdict", "reason"),
-    *("width", "height", "agreement", "line_agreement", "word_agreement", "ink_recall", "ink_precision", "pen"),
-)
+_PLAIN_WORD: dict[Any, tuple[str, ...]] = {
+    str: ("id", "text", "rendered_text"),
+    int: ("line", "index"),
+    bool: ("match",),
+    float | int | None: ("confidence",),
+}
+_PLAIN_PAGE: dict[Any, tuple[str, ...]] = {
+    str: ("page_id", "source", "sha256", "verdict", "reason"),
+    int | None: ("width", "height"),
+    float | int | None: ("agreement", "line_agreement", "word_agreement", "ink_recall", "ink_precision", "pen"),
+}
+"""Fields that are written as they are, by their kind."""
+
+
+def _plain(data: Any, fields: dict[Any, tuple[str, ...]]) -> dict[str, Any]:
+    for kind, names in fields.items():
+        for name in names:
+            if not isinstance(data[name], kind):
+                raise TypeError(f"{name} is {data[name]!r}")
+    return {name: data[name] for names in fields.values() for name in names}
 
 
 def rounded(value: float | None) -> float | None:

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from inktraj.agree import THRESHOLD
-from inktraj.errors import DataError, InktrajError, RunError
+from inktraj.errors import DataError, InktrajError, ParseError, RunError
 from inktraj.io.images import Source, digest, find_sources
 from inktraj.pseudolabel.export import Tally, write_dataset
-from inktraj.pseudolabel.folder import RunFolder
+from inktraj.pseudolabel.folder import FORM, RunFolder
 from inktraj.pseudolabel.label import WORKING_PIXELS, Labelled
 from inktraj.pseudolabel.machine import package_versions
 from inktraj.pseudolabel.parts import PartNames, Parts
 from inktraj.pseudolabel.pool import Pool, WorkerDied
 from inktraj.pseudolabel.worker import Done, PageWorker, Start, failed, finished
 
-FORMAT = "inktraj pseudo-labels 1"
+FORMAT = f"{FORM} 2"
 """Name of the form of the output folder; another form is never mixed with it."""
 
 Where = str | Path | Sequence[str | Path]
@@ -73,6 +73,10 @@ class RunSummary:
     left_out
         Ids of pages done by earlier runs that are no longer among the sources: their files stay, the data set is
         without them.
+    unread
+        Ids of pages that could not be read now, while results of an earlier run are there: those were kept.
+    redone
+        Ids of pages whose record or files something else had damaged, and what was wrong: they were done again.
     skipped
         Files that were not taken for pages, with the reason.
     seconds
@@ -91,6 +95,8 @@ class RunSummary:
     done: int
     reused: int
     left_out: tuple[str, ...]
+    unread: tuple[str, ...]
+    redone: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
     seconds: float
 
@@ -147,7 +153,7 @@ def build_pseudolabels(
     Returns
     -------
     RunSummary
-        Its `failed` says how many pages could not be used.
+        Its `failed` says how many pages could not be used, its `unread` which ones stand as an earlier run left them.
 
     Raises
     ------
@@ -199,6 +205,8 @@ def build_pseudolabels(
         len(sources) - run.reused,
         run.reused,
         left_out,
+        tuple(run.unread),
+        tuple(run.redone.items()),
         skipped,
         time.perf_counter() - begin,
     )
@@ -221,11 +229,13 @@ class _Run:
         self._tally = Tally()
         self._peak_mb: float | None = None
         self.reused = 0
+        self.unread: list[str] = []
+        self.redone: dict[str, str] = {}
 
     def do_missing(self, start: Start, parts: Parts, workers: int) -> None:
         missing = []
         for source in self._sources:
-            record = self._folder.read_record(source.id)
+            record = self._undamaged(source)
             if record is not None and self._still_good(source, record["page"]):
                 self.reused += 1
                 self._tally.add(record)
@@ -245,13 +255,24 @@ class _Run:
                     outcome = finished(Labelled(failed(source, str(outcome))))
                 self._keep(source, outcome)
 
+    def _undamaged(self, source: Source) -> dict[str, Any] | None:
+        try:
+            return self._folder.read_record(source.id)
+        except ParseError as err:
+            self.redone[source.id] = str(err)
+            return None
+
     def _still_good(self, source: Source, page: dict[str, Any]) -> bool:
         if self._retry_failed and page["verdict"] == "failed":
             return False
         try:
             return bool(digest(source) == page["sha256"])
         except (InktrajError, OSError):
-            return bool(page["sha256"] == "")
+            if page["verdict"] == "failed":
+                return bool(page["sha256"] == "")
+            # Its file may be back in a moment, as on a network drive; doing it now would lose what is there.
+            self.unread.append(source.id)
+            return True
 
     def _keep(self, source: Source, done: Done) -> None:
         self._folder.write_page(source.id, done.files, done.record)
@@ -283,6 +304,8 @@ class _Run:
             "pages_done": len(self._sources) - self.reused,
             "pages_reused": self.reused,
             "pages_left_out": list(left_out),
+            "pages_unread": self.unread,
+            "pages_redone": self.redone,
             "peak_mb": self._peak_mb,
         }
 

@@ -55,7 +55,8 @@ class Done:
     files
         Contents by folder (`IMAGES`, `INKS`, `PREVIEWS`); none of them on failure.
     record
-        The page's record with its timings and, where a stage broke, the traceback.
+        The page's record with its timings and, where a stage broke, the traceback. Their sizes come to it when
+        they are written.
     peak_mb
         Peak memory of the process so far, in 10⁶ bytes; None where the system does not tell.
     """
@@ -129,7 +130,6 @@ def finished(done: Labelled, page: Page | None = None) -> Done:
     timings = {**done.timings, "encode": time.perf_counter() - begin}
     record = {
         "page": done.label.to_json(),
-        "files": sorted(files),
         "timings": {stage: round(seconds, 4) for stage, seconds in timings.items()},
         "traceback": done.trace,
     }

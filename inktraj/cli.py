@@ -95,6 +95,9 @@ def build_pseudolabels(
     limit: Annotated[int | None, typer.Option(help="Only the first so many pages.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the results in OUT first.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do pages that failed before again.")] = False,
+    page_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time for one page, after which it fails; 0 for no limit.")
+    ] = 600,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:
     """Turn page photos into a data set of checked stroke trajectories.
@@ -118,6 +121,7 @@ def build_pseudolabels(
                 limit=limit,
                 overwrite=overwrite,
                 retry_failed=retry_failed,
+                page_timeout=page_timeout,
                 progress=progress,
             )
     except KeyboardInterrupt:

@@ -330,6 +330,23 @@ def gate(pages, tmp_path, monkeypatch):
     return path
 
 
+def test_a_part_that_hangs_fails_its_page_only(pages, tmp_path, gate):
+    for i in range(4):
+        (pages / f"waits{i}.png").unlink()
+    draw(pages / "a-waits.png", (fake_parts.WAITS,))  # the first one in order: the others come after it
+    out = tmp_path / "out"
+    begin = time.monotonic()
+    summary = build(pages, out, workers=1, page_timeout=4)
+    assert time.monotonic() - begin < 60
+    assert (summary.kept, summary.failed) == (4, 1)
+    assert records(out)["a-waits"].reason.startswith("no result within 4 s, so that its worker process was ended")
+    gate.touch()
+    # Another limit is no other setting; the failed page is done again only where that is asked.
+    assert build(pages, out, workers=1, page_timeout=0).reused == 5
+    summary = build(pages, out, workers=1, page_timeout=float("inf"), retry_failed=True)
+    assert (summary.done, summary.kept) == (1, 5)
+
+
 @contextmanager
 def waiting_run(pages, out, *args):
     """A run in a process of its own that has done the first four pages and waits in the next ones."""
@@ -613,6 +630,8 @@ def test_a_folder_that_cannot_be_written(pages, tmp_path, monkeypatch):
         ({"threshold": 85}, "per cent"),
         ({"workers": -1}, "at least 0"),
         ({"limit": 0}, "at least 1"),
+        ({"page_timeout": -1}, "at least 0 seconds"),
+        ({"page_timeout": float("nan")}, "at least 0 seconds"),
     ],
 )
 def test_arguments_out_of_range(pages, tmp_path, options, message):

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ _ONE_THREAD = (
 
 
 class WorkerDied(Exception):
-    """A worker process ended in the middle of a page; the message says how."""
+    """A worker process ended, or was ended, in the middle of a page; the message says how."""
 
 
 class Worker:
@@ -36,9 +37,13 @@ class Worker:
     ----------
     start
         The pickled `Start`.
+    page_timeout
+        Seconds for one page; None for as long as it takes.
     """
 
-    def __init__(self, start: bytes) -> None:
+    def __init__(self, start: bytes, page_timeout: float | None) -> None:
+        self._page_timeout = page_timeout
+        self._expired = False
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - its last lines tell why a worker died
         package = str(Path(inktraj.__file__).parent.parent)
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -58,7 +63,7 @@ class Worker:
         Raises
         ------
         WorkerDied
-            The process ended before it answered.
+            The process ended before it answered, or was ended since it took too long.
         RunError
             It cannot work at all.
         """
@@ -67,12 +72,38 @@ class Worker:
             if first is None or isinstance(first, CannotStart):
                 raise RunError(f"a worker process cannot start: {first.reason if first else self._last_words()}")
             self._ready = True
-        self._send(pickle.dumps(source))
-        answer = self._answer()
+        with self._clock():
+            self._send(pickle.dumps(source))
+            answer = self._answer()
+        if self._expired:
+            raise WorkerDied(
+                f"no result within {self._page_timeout:g} s, so that its worker process was ended; does a part hang? "
+                "--page-timeout gives pages more time"
+            )
         if answer is None:
             raise WorkerDied(f"the worker process died on this page ({self._last_words()})")
         assert isinstance(answer, Done)
         return answer
+
+    @contextmanager
+    def _clock(self) -> Iterator[None]:
+        """End the process where the block takes too long."""
+        if self._page_timeout is None:
+            yield
+            return
+
+        def expire() -> None:
+            self._expired = True
+            self._process.kill()
+
+        clock = threading.Timer(self._page_timeout, expire)
+        clock.daemon = True
+        clock.start()
+        try:
+            yield
+        finally:
+            clock.cancel()
+            clock.join()  # from here on it is known whether it has struck
 
     def _answer(self) -> Any:
         """Return the next answer; None where the process ended without one."""
@@ -125,10 +156,11 @@ class Worker:
 class Pool:
     """Does pages in `count` processes; use it as a context, so that no process outlives it.
 
+    A page that takes longer than `page_timeout` seconds has its process ended; None waits for ever.
     At most `count` finished pages wait to be taken, so that memory does not grow with the number of pages.
     """
 
-    def __init__(self, start: Start, count: int) -> None:
+    def __init__(self, start: Start, count: int, page_timeout: float | None = None) -> None:
         try:
             self._start = pickle.dumps(start)
         except Exception as err:
@@ -137,6 +169,7 @@ class Pool:
                 "to work in this process"
             ) from err
         self._count = count
+        self._page_timeout = page_timeout
         self._stop = threading.Event()
         self._results: queue.Queue[tuple[Source | None, Any]] = queue.Queue(maxsize=count)
         self._workers: dict[int, Worker] = {}
@@ -198,7 +231,7 @@ class Pool:
     def _do(self, slot: int, source: Source) -> Done | WorkerDied:
         worker = self._workers.get(slot)
         if worker is None:
-            worker = self._workers[slot] = Worker(self._start)
+            worker = self._workers[slot] = Worker(self._start, self._page_timeout)
         try:
             return worker.do(source)
         except WorkerDied as err:

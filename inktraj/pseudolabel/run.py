@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,9 @@ from inktraj.pseudolabel.worker import Done, PageWorker, Start, failed, finished
 
 FORMAT = f"{FORM} 2"
 """Name of the form of the output folder; another form is never mixed with it."""
+
+PAGE_TIMEOUT = 600.0
+"""Seconds for one page, unless the caller says otherwise."""
 
 Where = str | Path | Sequence[str | Path]
 
@@ -119,6 +123,7 @@ def build_pseudolabels(
     limit: int | None = None,
     overwrite: bool = False,
     retry_failed: bool = False,
+    page_timeout: float = PAGE_TIMEOUT,
     progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
     """Turn page photos into a data set of checked stroke trajectories.
@@ -147,6 +152,9 @@ def build_pseudolabels(
         Remove what an earlier run left in `out`, instead of taking it over or refusing.
     retry_failed
         Do pages that failed in an earlier run again.
+    page_timeout
+        Seconds after which a page fails and its worker process is replaced, so that a part which hangs cannot hold
+        up the run; 0 for none. It does not apply with ``workers=0``, where nothing could end the part.
     progress
         Called in this thread after each page.
 
@@ -168,6 +176,8 @@ def build_pseudolabels(
         raise DataError(f"a threshold is a share in 0–1, not {threshold!r}; was it meant in per cent?")
     if workers < 0 or (limit is not None and limit < 1):
         raise DataError(f"workers must be at least 0 and a limit at least 1, not {workers!r} and {limit!r}")
+    if not page_timeout >= 0:
+        raise DataError(f"page_timeout must be at least 0 seconds (0 for no limit), not {page_timeout!r}")
     root = Path(out)
     places = [pages] if isinstance(pages, (str, Path)) else list(pages)
     check_apart(places, root)
@@ -188,7 +198,7 @@ def build_pseudolabels(
     }
     with RunFolder(root, settings, overwrite=overwrite) as folder:
         run = _Run(folder, sources, progress, retry_failed)
-        run.do_missing(Start(names, threshold, seed), parts, workers)
+        run.do_missing(Start(names, threshold, seed), parts, workers, page_timeout)
         known = {source.id for source in sources}
         left_out = tuple(name for name in folder.record_names() if name not in known)
         tally = write_dataset(folder, sources, settings, run.facts(workers, begin, left_out))
@@ -232,7 +242,7 @@ class _Run:
         self.unread: list[str] = []
         self.redone: dict[str, str] = {}
 
-    def do_missing(self, start: Start, parts: Parts, workers: int) -> None:
+    def do_missing(self, start: Start, parts: Parts, workers: int, page_timeout: float) -> None:
         missing = []
         for source in self._sources:
             record = self._undamaged(source)
@@ -249,7 +259,8 @@ class _Run:
             for source in missing:
                 self._keep(source, worker(source))
             return
-        with Pool(start, min(workers, len(missing))) as pool:
+        limit = page_timeout if 0 < page_timeout <= threading.TIMEOUT_MAX else None
+        with Pool(start, min(workers, len(missing)), limit) as pool:
             for source, outcome in pool.map(missing):
                 if isinstance(outcome, WorkerDied):
                     outcome = finished(Labelled(failed(source, str(outcome))))

@@ -122,12 +122,15 @@ def _size(ink: Ink, size: tuple[int, int] | None) -> tuple[int, int]:
     for value in (width, height):
         if not (isinstance(value, (int, np.integer)) and value > 0):
             raise DataError(f"size is (width, height) in whole pixels, both positive, not {size!r}")
+    width, height = int(width), int(height)
     if width * height > MAX_PIXELS:
+        # Sides beyond all reason are not written out: they may have hundreds of digits.
+        shown = [str(v) if v < 10**9 else "over 10⁹" for v in (width, height)]
         raise DataError(
-            f"a raster of {width}×{height} has {width * height / 1e6:.0f} megapixels, more than the "
-            f"{MAX_PIXELS / 1e6:.0f} allowed; is the frame in another unit than pixels? give a smaller size"
+            f"a raster of {shown[0]}×{shown[1]} pixels has more than the {MAX_PIXELS // 10**6} megapixels allowed; "
+            "is the frame in another unit than pixels? give a smaller size"
         )
-    return int(width), int(height)
+    return width, height
 
 
 def _placed(

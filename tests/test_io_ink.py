@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tempfile
+import threading
+import tracemalloc
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 from pathlib import Path
@@ -165,6 +168,54 @@ def test_paths_and_file_objects(tmp_path: Path, form: str) -> None:
         assert read_ink(file, form)[0].text == "né"
     (tmp_path / "bom").write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert_close(read_ink(tmp_path / "bom")[0], WORD)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_is_written_whole_or_left_as_it_was(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / f"ink.{form}"
+    write_ink(path, [WORD])
+    before = path.read_bytes()
+    path.chmod(0o640)
+    (tmp_path / f"link.{form}").symlink_to(path.name)
+    bad = InkRecord("a", WORD.ink, "\ud800")
+    if form != "jsonl":
+        with pytest.raises(DataError):
+            write_ink(path, [WORD, bad])
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(DataError, match=r"cannot be written \(No space left"):
+            write_ink(path, [WORD, WORD])
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"ink.{form}", f"link.{form}"]
+    write_ink(tmp_path / f"link.{form}", [WORD, WORD])
+    assert (tmp_path / f"link.{form}").is_symlink()
+    assert len(path.read_bytes()) > len(before)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"ink.{form}", f"link.{form}"]
+    with pytest.raises(DataError, match="No such file"):
+        write_ink(tmp_path / "nowhere" / f"ink.{form}", [WORD])
+    with pytest.raises(DataError, match="cannot be written"):
+        write_ink(tmp_path, [WORD], form)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
+def test_pipes_and_open_files_are_written_to(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.svg")
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "fifo.svg").read_bytes()))
+    reader.start()
+    write_ink(tmp_path / "fifo.svg", [WORD])
+    reader.join()
+    assert_close(read_ink(io.BytesIO(got[0]))[0], WORD)
+    assert (tmp_path / "fifo.svg").is_fifo()
+    if os.path.isdir("/dev/fd"):
+        with open(tmp_path / "open.svg", "wb") as file:
+            write_ink(f"/dev/fd/{file.fileno()}", [WORD], "svg")
+            assert os.fstat(file.fileno()).st_size == len(got[0])  # the same file, not another in its place
 
 
 def test_the_form_is_named_by_suffix_or_content_or_refused(tmp_path: Path) -> None:
@@ -468,6 +519,18 @@ def distance_to_line(p: Any, line: Any) -> float:
     return float(np.hypot(*(a + share * d - p).T).min())
 
 
+def test_many_curves_take_no_more_memory_than_their_points_need() -> None:
+    tracemalloc.start()
+    try:
+        (path,) = parse_path("M0 0" + "c1 1 50 2 3 3" * 5000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(path) > 100_000
+    np.testing.assert_allclose(path[-1], [15_000, 15_000])
+    assert peak < 4 * path.nbytes  # points as Python objects took 10 times as much as in an array
+
+
 def test_smooth_curves_go_on_where_the_last_one_pointed() -> None:
     whole = parse_path("M0 0C0 5 5 10 10 10 15 10 20 15 20 20M0 0Q5 9 10 0 15 -9 20 0")
     short = parse_path("M0 0C0 5 5 10 10 10S20 15 20 20M0 0Q5 9 10 0T20 0")
@@ -497,7 +560,7 @@ def test_transforms(transform: str, expected: tuple[float, float]) -> None:
 
 
 def test_shapes_and_what_is_not_drawn() -> None:
-    body = """<defs><path d="M0 0L9 9"/></defs><path d="M0 0L9 9" display="none"/>
+    body = """<defs><path d="M0 0L9 9"/></defs>
     <polygon points="1 1 2 1 2 2"/><polyline points=""/>"""
     assert points(svg(body)) == [[[0.5, 0.5], [1.5, 0.5], [1.5, 1.5], [0.5, 0.5]]]
 
@@ -506,6 +569,34 @@ def test_what_is_left_out_is_counted() -> None:
     with pytest.warns(IgnoredElements, match="1 <circle>, 2 <text>"):
         record = svg('<path d="M0 0L1 1"/><text>a</text><circle r="3"/><g><text>b</text></g>')
     assert len(record.ink.strokes) == 1
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        'display="none"',
+        'style="display:none"',
+        'style="stroke: red; Display : NONE !important" display="inline"',
+        'visibility="hidden"',
+        'visibility="collapse"',
+        'style="visibility:hidden"',
+    ],
+)
+def test_hidden_strokes_are_left_out_and_counted(hidden: str) -> None:
+    with pytest.warns(IgnoredElements, match="left out 1 hidden <path>: no strokes, or not seen"):
+        assert points(svg(f'<path d="M0 0L9 9" {hidden}/><path d="M1 1L2 1"/>')) == [[[0.5, 0.5], [1.5, 0.5]]]
+    group = f'<g {hidden}><path d="M0 0L9 9"/><g><path d="M0 0L8 9"/><line x2="3"/></g></g>'
+    with pytest.warns(IgnoredElements, match="1 hidden <line>, 2 hidden <path>"):
+        assert points(svg(f'{group}<path d="M1 1L2 1"/>')) == [[[0.5, 0.5], [1.5, 0.5]]]
+
+
+def test_what_is_seen_within_what_is_hidden() -> None:
+    body = '<path d="M0 0L9 9"/><g style="visibility:visible"><path d="M1 1L2 1" style="stroke:red"/></g>'
+    with pytest.warns(IgnoredElements, match="1 hidden <path>"):
+        assert points(svg(f'<g visibility="hidden">{body}</g>')) == [[[0.5, 0.5], [1.5, 0.5]]]
+    body = '<path d="M0 0L9 9" visibility="visible"/>'
+    with pytest.warns(IgnoredElements, match="1 hidden <path>"):
+        assert points(svg(f'<g display="none">{body}</g><path d="M1 1L2 1"/>')) == [[[0.5, 0.5], [1.5, 0.5]]]
 
 
 def test_own_records_beside_other_strokes() -> None:

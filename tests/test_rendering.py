@@ -152,7 +152,8 @@ def test_light_ink_on_dark_paper():
         ({"supersample": 2.5}, "from 1 to 8"),
         ({"size": (0, 10)}, "both positive"),
         ({"size": (10.5, 10)}, "whole pixels"),
-        ({"size": (20_000, 20_000)}, "400 megapixels"),
+        ({"size": (20_000, 20_000)}, "20000×20000 pixels has more than the 200 megapixels"),
+        ({"size": (10**5000, 1)}, "over 10⁹×1 pixels"),
         ({"paper": 256}, "paper is a grey"),
         ({"color": -1}, "color is a grey"),
     ],
@@ -160,6 +161,12 @@ def test_light_ink_on_dark_paper():
 def test_bad_arguments_say_what_was_expected(arguments, message):
     with pytest.raises(DataError, match=message):
         render(Ink([[(1.0, 1.0)]], FRAME), **arguments)
+
+
+@pytest.mark.parametrize("side", [2e4, 1e12, 1e300])
+def test_a_frame_beyond_all_rasters_is_refused(side):
+    with pytest.raises(DataError, match="more than the 200 megapixels"):
+        render(Ink([np.array([[1.0, 1.0], [5.0, 5.0]])], Frame(side, side)))
 
 
 def test_a_frame_of_too_many_pixels_is_refused():

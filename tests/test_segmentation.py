@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 import inktraj
 from inktraj.clean import Cleaned
+from inktraj.errors import DataError
 from inktraj.ink import Frame, Ink
 from inktraj.page import Page
 from inktraj.rendering import coverage
@@ -29,6 +30,15 @@ from inktraj.segmentation.strip import STRIP_HEIGHT, strip, strip_scale
 from inktraj.segmentation.words import Units, breaks, gap_threshold, group, reader_trust, seen_spaces, slant, units
 
 EXAMPLES = Path(__file__).parents[1] / "examples/pages"
+
+
+# --- the entry ---
+
+
+@pytest.mark.parametrize("given", [np.zeros((4, 4, 3), np.uint8), "page.png", Path("page.png"), None])
+def test_only_pages_are_segmented(given):
+    with pytest.raises(DataError, match=r"segment takes a Page, not \w+; use inktraj.Page\(pixels\)"):
+        segment(given)
 
 
 # --- tracks ---

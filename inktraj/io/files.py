@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -52,10 +54,10 @@ def read_text(file: File) -> str:
 
 
 def write_text(file: File, text: str) -> None:
-    """Write UTF-8 with ``\\n`` line ends. Raises DataError where it cannot be written."""
+    """Write UTF-8 with ``\\n`` line ends. Raises DataError where it cannot be written; a file there is then kept."""
     try:
         if isinstance(file, str | os.PathLike):
-            Path(file).write_text(text, encoding="utf-8", newline="\n")
+            _write_file(Path(file), text.encode("utf-8"))
         elif isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
             file.write(text)
         else:
@@ -64,6 +66,34 @@ def write_text(file: File, text: str) -> None:
         raise DataError(f"{name_of(file)}: cannot be written ({err.strerror or err})") from err
     except UnicodeEncodeError as err:
         raise DataError(f"{name_of(file)}: the text cannot be written as {err.encoding} ({err})") from err
+
+
+_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names of files that somebody has open, and goes on writing to
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: beside its place, then put there."""
+    try:
+        before: int | None = os.stat(path).st_mode
+    except FileNotFoundError:
+        before = None
+    is_file = before is None or (stat.S_ISREG(before) and os.access(path, os.W_OK))
+    if not is_file or os.path.abspath(path).startswith(_OPEN_FILES):
+        path.write_bytes(data)  # a pipe is written to; of a file that may not be written this says so
+        return
+    path = Path(os.path.realpath(path))  # what a link leads to is replaced, not the link
+    beside = path.with_name(f".inktraj-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(beside, "xb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        if before is not None:
+            os.chmod(beside, stat.S_IMODE(before))
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def number(value: float) -> str:

@@ -7,7 +7,8 @@ significant digits. The picture begins at (−0.5, −0.5), as the centre of a f
 Read: such files exactly; any other drawing as one record, its frame the ``viewBox``, with the SVG point (0.5, 0.5)
 of a pixel drawing becoming (0, 0). Paths (all commands but elliptic arcs), polylines, polygons and lines are
 strokes; curves are flattened to within 0.05 units. All kinds of ``transform`` are applied. Text, images,
-circles and whatever else cannot be strokes is left out with an `IgnoredElements` warning that counts it.
+circles and whatever else cannot be strokes is left out with an `IgnoredElements` warning that counts it, and so are
+strokes that ``display`` or ``visibility`` hides, as an attribute or in ``style``; style sheets are not read.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _UNSEEN = ("defs", "symbol", "clipPath", "mask", "marker", "pattern", "style", "
 
 
 class IgnoredElements(UserWarning):
-    """A drawing holds elements that cannot be read as strokes; the message counts them."""
+    """A drawing holds elements that cannot be read as strokes, or hidden ones; the message counts them."""
 
 
 # Writing
@@ -123,7 +124,7 @@ def read_svg(file: File) -> list[InkRecord]:
     Warns
     -----
     IgnoredElements
-        The drawing holds text, images or shapes that are no strokes.
+        The drawing holds text, images or shapes that are no strokes, or hidden strokes.
     """
     name = name_of(file)
     root = parse_xml(read_bytes(file), name)
@@ -145,13 +146,19 @@ class _Drawing:
 
     def walk(self) -> None:
         """Visit all elements that are drawn, in their order."""
-        waiting: list[tuple[Element, FloatArray, list[tuple[FloatArray, Element]]]]
-        waiting = [(self.root, np.eye(3), self.loose)]
+        waiting: list[tuple[Element, FloatArray, list[tuple[FloatArray, Element]], bool]]
+        waiting = [(self.root, np.eye(3), self.loose, True)]
         while waiting:
-            element, matrix, strokes = waiting.pop()
+            element, matrix, strokes, visible = waiting.pop()
             where = f"{self.name}, line {element.line}"
-            if element.tag in _UNSEEN or element.attributes.get("display") == "none":
+            if element.tag in _UNSEEN:
                 continue
+            if _property(element, "display") == "none":
+                self._ignore_hidden(element)
+                continue
+            visibility = _property(element, "visibility")
+            if visibility in _VISIBILITIES:
+                visible = _VISIBILITIES[visibility]
             if "transform" in element.attributes:
                 matrix = matrix @ _transform(element.attributes["transform"], where)
             if element.tag == "svg" and element is not self.root:
@@ -160,16 +167,29 @@ class _Drawing:
             if element.tag == "g" and "data-text" in element.attributes:
                 strokes = []
                 self.owned.append((element, strokes))
-            if element.tag in _SHAPES:
+            if element.tag in _SHAPES and not visible:
+                self._ignore(element, "hidden ")
+            elif element.tag in _SHAPES:
                 with np.errstate(over="ignore", invalid="ignore"):  # an ink refuses what is not finite
                     strokes += [(s @ matrix[:2, :2].T + matrix[:2, 2], element) for s in _shape(element, where)]
             elif element.tag in _IGNORED:
                 self._ignore(element)
                 continue
-            waiting += [(child, matrix, strokes) for child in reversed(element.children)]
+            waiting += [(child, matrix, strokes, visible) for child in reversed(element.children)]
 
-    def _ignore(self, element: Element) -> None:
-        self.ignored[element.tag] = self.ignored.get(element.tag, 0) + 1
+    def _ignore(self, element: Element, how: str = "") -> None:
+        what = f"{how}<{element.tag}>"
+        self.ignored[what] = self.ignored.get(what, 0) + 1
+
+    def _ignore_hidden(self, element: Element) -> None:
+        """Count the strokes of a part that is not drawn."""
+        waiting = [element]
+        while waiting:
+            part = waiting.pop()
+            if part.tag in _SHAPES:
+                self._ignore(part, "hidden ")
+            if part.tag not in _UNSEEN:
+                waiting += part.children
 
     def records(self) -> list[InkRecord]:
         """Return the records, and warn of what was left out."""
@@ -177,8 +197,8 @@ class _Drawing:
         if self.loose:
             records.append(self._other([s for s, _ in self.loose]))
         if self.ignored:
-            counts = ", ".join(f"{n} <{tag}>" for tag, n in sorted(self.ignored.items()))
-            warnings.warn(f"{self.name}: left out {counts}, which are no strokes", IgnoredElements, stacklevel=4)
+            counts = ", ".join(f"{n} {what}" for what, n in sorted(self.ignored.items()))
+            warnings.warn(f"{self.name}: left out {counts}: no strokes, or not seen", IgnoredElements, stacklevel=4)
         return records
 
     def _owned(self, group: Element, strokes: list[tuple[FloatArray, Element]]) -> InkRecord:
@@ -224,6 +244,19 @@ class _Drawing:
             return [float(v) for v in numbers]
         width, height = _length(attributes.get("width", "")), _length(attributes.get("height", ""))
         return None if width is None or height is None else [0.0, 0.0, width, height]
+
+
+_VISIBILITIES = {"visible": True, "hidden": False, "collapse": False}
+
+
+def _property(element: Element, name: str) -> str:
+    """Return a presentation property in lower case, "" where it is not given; ``style`` goes before the attribute."""
+    value = element.attributes.get(name, "")
+    for declaration in element.attributes.get("style", "").split(";"):
+        key, _, given = declaration.partition(":")
+        if key.strip().lower() == name:
+            value = given.partition("!")[0]  # such as !important
+    return value.strip().lower()
 
 
 def _length(text: str) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +100,8 @@ class _Pen:
     """The current point, and the subpaths drawn so far."""
 
     def __init__(self) -> None:
-        self.done: list[list[complex]] = []
-        self.subpath: list[complex] | None = None
+        self.done: list[FloatArray] = []
+        self.subpath: array[float] | None = None  # x, y, x, y …: curves may come to millions of points
         self.dot = False  # the subpath so far is a point and a relative line of no length
         self.at = 0j
         self.control: tuple[str, complex] | None = None  # kind and last control point of the curve before
@@ -114,7 +116,7 @@ class _Pen:
         control = None
         if kind == "M":
             self._lift()
-            self.subpath = [points[0]]
+            self.subpath = _begun(points[0])
         elif kind == "Z":
             self._close()
             return
@@ -126,36 +128,39 @@ class _Pen:
             self._line(complex(self.at.real, numbers[0] + origin.imag))
         else:
             control = self._curve(kind, points)
-        self.at = self._open()[-1] if kind != "M" else points[0]
+        path = self._open()
+        self.at = complex(path[-2], path[-1])
         self.control = control
 
     def finished(self) -> list[FloatArray]:
         """Return all subpaths."""
         self._lift()
-        return [np.array([(p.real, p.imag) for p in path], dtype=np.float64) for path in self.done]
+        return self.done
 
-    def _open(self) -> list[complex]:
+    def _open(self) -> array[float]:
         """Return the subpath being drawn; after Z, a new one begins where the last one did."""
         if not self.subpath:
-            self.subpath = [self.at]
+            self.subpath = _begun(self.at)
         return self.subpath
 
     def _line(self, point: complex, dot: bool = False) -> None:
         path = self._open()
-        self.dot = dot and len(path) == 1
-        path.append(point)
+        self.dot = dot and len(path) == 2
+        path.append(point.real)
+        path.append(point.imag)
         self.at = point
 
     def _close(self) -> None:
         if self.subpath:
-            self._line(self.subpath[0])
+            self._line(complex(self.subpath[0], self.subpath[1]))
             self._lift()
-        self.subpath = []
+        self.subpath = array("d")
         self.control = None
 
     def _lift(self) -> None:
-        if self.subpath and len(self.subpath) > 1:
-            self.done.append(self.subpath[:1] if self.dot and len(self.subpath) == 2 else self.subpath)
+        if self.subpath and len(self.subpath) > 2:
+            points = np.array(self.subpath, dtype=np.float64).reshape(-1, 2)
+            self.done.append(points[:1] if self.dot and len(points) == 2 else points)
         self.dot = False
 
     def _curve(self, kind: str, points: list[complex]) -> tuple[str, complex]:
@@ -173,9 +178,20 @@ class _Pen:
         # A chord of one of n equal parts is at most max|second difference| · 6 / (8 n²) off (Wang's bound).
         bend = max(abs(p0 - 2 * p1 + p2), abs(p1 - 2 * p2 + p3))
         parts = min(max(math.ceil(math.sqrt(0.75 * bend / FLATNESS)), 1), _MOST)
-        t = np.linspace(0, 1, parts + 1)[1:]
-        curve = (1 - t) ** 3 * p0 + 3 * (1 - t) ** 2 * t * p1 + 3 * (1 - t) * t**2 * p2 + t**3 * p3
-        curve[-1] = p3
+        path = self._open()
+        path.frombytes((_bernstein(parts) @ [(p.real, p.imag) for p in (p0, p1, p2, p3)]).tobytes())
+        path.append(p3.real)
+        path.append(p3.imag)
         self.dot = False
-        self._open().extend(curve.tolist())
         return family, last
+
+
+def _begun(point: complex) -> array[float]:
+    return array("d", (point.real, point.imag))
+
+
+@lru_cache(maxsize=_MOST)
+def _bernstein(parts: int) -> FloatArray:
+    """Return the weights ``(parts - 1, 4)`` of a cubic curve's four points at its inner points."""
+    t = np.linspace(0, 1, parts + 1)[1:-1]
+    return np.stack([(1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3], axis=1)

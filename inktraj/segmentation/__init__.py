@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from inktraj.clean import Cleaned
+from inktraj.errors import DataError
 from inktraj.page import Line, Page, WordCrop
 
 
@@ -51,7 +52,16 @@ def segment(page: Page, *, segmenter: Segmenter | None = None) -> Segmentation:
         The page; an array ``(h, w, 3)`` becomes one by ``Page(pixels)``.
     segmenter
         Another segmenter than the embedded `InkGapSegmenter`.
+
+    Raises
+    ------
+    DataError
+        Not a `Page`.
     """
+    if not isinstance(page, Page):
+        raise DataError(
+            f"segment takes a Page, not {type(page).__name__}; use inktraj.Page(pixels) or inktraj.Page.open(path)"
+        )
     if segmenter is None:
         from inktraj.segmentation.inkgap import InkGapSegmenter
 

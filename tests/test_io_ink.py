@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from inktraj.errors import DataError, ParseError
 from inktraj.ink import Frame, Ink
 from inktraj.io import InkRecord, read_ink, sniff_ink, write_ink
+from inktraj.io.files import number, number_list
 from inktraj.io.inkml import read_inkml, write_inkml
 from inktraj.io.jsonl import read_jsonl, write_jsonl
 from inktraj.io.svg import IgnoredElements, read_svg, write_svg
@@ -143,6 +144,11 @@ def test_jsonl_line() -> None:
         "times": [0, 0.5, 1, 1.25],
         "extra": {"page": "p1"},
     }
+
+
+@given(st.lists(st.floats(-1e300, 1e300), max_size=5))
+def test_numbers_are_written_as_one_at_a_time(values: list[float]) -> None:
+    assert number_list(np.array(values)) == " ".join(number(v) for v in values)
 
 
 def test_two_equal_points_are_no_dot() -> None:

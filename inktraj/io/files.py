@@ -104,6 +104,13 @@ def number(value: float) -> str:
     return short
 
 
+def number_list(values: NDArray[np.float64]) -> str:
+    """Write an array's values one after another, each as `number` writes it, with a space between."""
+    flat = (values.ravel() + 0.0).tolist()
+    text = " ".join(["%.7g"] * len(flat)) % tuple(flat)
+    return " ".join(map(number, flat)) if "e" in text else text
+
+
 def inferred_frame(
     strokes: Sequence[NDArray[np.float64]], unit: str
 ) -> tuple[list[NDArray[np.float64]], Frame, dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,10 @@ MAX_DEPTH = 200
 
 _SEPARATOR = " "
 _XML = f"http://www.w3.org/XML/1998/namespace{_SEPARATOR}"
+
+
+_SPECIAL = re.compile(r'[&<>"\r\n\t]')
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(slots=True)
@@ -96,12 +101,6 @@ def parse_xml(data: bytes, name: str) -> Element:
 
 def escape(text: str, what: str) -> str:
     """Return text for an element or a quoted attribute; raises DataError at a character that XML cannot hold."""
-    out = []
-    for c in text:
-        if c in '&<>"\r\n\t':
-            out.append(f"&#{ord(c)};")
-        elif c < " " or "\ud800" <= c <= "\udfff" or c in "\ufffe\uffff":
-            raise DataError(f"{what} holds the character U+{ord(c):04X}, which XML cannot hold: {text[:40]!r}")
-        else:
-            out.append(c)
-    return "".join(out)
+    if bad := _NOT_XML.search(text):
+        raise DataError(f"{what} holds the character U+{ord(bad[0]):04X}, which XML cannot hold: {text[:40]!r}")
+    return _SPECIAL.sub(lambda special: f"&#{ord(special[0])};", text)

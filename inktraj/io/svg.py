@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from inktraj.errors import DataError, ParseError
 from inktraj.ink import Frame, Ink, order_color
 from inktraj.io import InkRecord
-from inktraj.io.files import File, inferred_frame, name_of, number, read_bytes, write_text
+from inktraj.io.files import File, inferred_frame, name_of, number, number_list, read_bytes, write_text
 from inktraj.io.markup import Element, escape, parse_xml
 from inktraj.io.svg_path import parse_numbers, parse_path
 
@@ -82,7 +82,7 @@ def _group(record: InkRecord, thin: float) -> str:
         pen = float(np.median(ink.widths[i])) if ink.widths is not None else thin
         own = {"d": _path(stroke), "stroke": order_color(i, len(ink.strokes)), "stroke-width": number(pen)}
         if ink.widths is not None:
-            own["data-widths"] = " ".join(map(number, ink.widths[i].tolist()))
+            own["data-widths"] = number_list(ink.widths[i])
         if ink.times is not None:
             own["data-times"] = " ".join(f"{t:.6f}" for t in ink.times[i].tolist())
         parts.append(f"  <path {_attributes(own, what)}/>\n")
@@ -95,8 +95,7 @@ def _attributes(values: dict[str, str], what: str) -> str:
 
 def _path(stroke: FloatArray) -> str:
     """Return path data; a dot is a line of no length by the relative command, which two equal points never are."""
-    points = [f"{number(x)} {number(y)}" for x, y in stroke.tolist()]
-    return f"M{points[0]}" + ("l0 0" if len(points) == 1 else "L" + " ".join(points[1:]))
+    return f"M{number_list(stroke[0])}" + ("l0 0" if len(stroke) == 1 else f"L{number_list(stroke[1:])}")
 
 
 # Reading

@@ -50,8 +50,19 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def flat(figures: dict[str, Any]) -> dict[str, Any]:
+    """Join the keys of nested figures."""
+    out = {}
+    for key, value in figures.items():
+        inner = flat(value) if isinstance(value, dict) else {"": value}
+        out |= {f"{key}: {name}" if name else key: number for name, number in inner.items()}
+    return out
+
+
 def section(benchmark: str, records: dict[str, dict[str, Any]]) -> str:
     lines = [f"## {benchmark.capitalize()}", "", NOTES.get(benchmark, ""), ""]
+    for record in records.values():
+        record["figures"] = flat(record["figures"])
     names = list(records)
     keys = list(
         dict.fromkeys(key for r in records.values() for key, v in r["figures"].items() if not isinstance(v, dict))

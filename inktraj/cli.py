@@ -299,6 +299,8 @@ def render(
     if not pictures:
         raise DataError(f"no ink in {', '.join(inks)}: there is nothing to draw")
     folder = each or len(pictures) > 1
+    if folder and out.suffix.lower() == ".png":
+        raise DataError(f"{out}: several pictures go into a folder; give a folder's name, not one that ends in .png")
     if folder:
         _make_folder(out)
     elif str(out) != "-" and out.suffix.lower() != ".png":

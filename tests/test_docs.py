@@ -76,7 +76,7 @@ def test_the_readmes_python_runs(code, tmp_path, monkeypatch, capsys):
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert capsys.readouterr().out.startswith("1 of 1 pages kept, ")
-    assert (tmp_path / "out" / "report.html").is_file()
+    assert (tmp_path / "out-one" / "report.html").is_file()
 
 
 def test_the_readme_names_what_the_output_holds(tmp_path):

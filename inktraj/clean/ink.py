@@ -55,7 +55,7 @@ def find_ink(contrast: F32) -> tuple[BoolArray, float, BoolArray]:
     if core.sum() < 4:
         return nothing, 0.0, nothing
     # The ink's level where the ink is: from the whole page, and from near by.
-    level = float(np.percentile(smooth[core], LEVEL_PERCENTILE))
+    level = _level(smooth, core)
     near = _near_level(smooth, core, level)
     sure = smooth > np.maximum(floor, HIGH_SHARE * near)
     strong = smooth > np.maximum(floor, BODY_SHARE * near)
@@ -76,6 +76,14 @@ def find_ink(contrast: F32) -> tuple[BoolArray, float, BoolArray]:
     strokes |= _bridges(hair & ~strokes, strokes)
     ink = connected(strokes, body & sure)
     return ink, pen_width(ink), body & (smooth > DARK_SHARE * level)
+
+
+def _level(smooth: F32, core: BoolArray) -> float:
+    """Return the contrast of the page's ink, without what touches the image's edge: scanner borders are darker."""
+    count, labels = cv2.connectedComponents((smooth > 0.5).astype(np.uint8), connectivity=8)
+    border = at_edge(np.asarray(labels, dtype=np.int32), count)[labels]
+    inside = core & ~border
+    return float(np.percentile(smooth[inside if inside.any() else core], LEVEL_PERCENTILE))
 
 
 def _leading_away(crest: BoolArray, body: BoolArray, pen: float) -> BoolArray:
@@ -149,7 +157,7 @@ def writing_only(ink: BoolArray, dark: BoolArray, pen: float) -> BoolArray:
     area = stats[:, cv2.CC_STAT_AREA]
     keep = area >= max(3.0, 0.45 * pen**2)
     # A dot is as dark as the page's writing; small and pale is paper.
-    keep &= (np.bincount(labels[dark], minlength=count) > 0.1 * area) | (area > 40 * pen**2)
+    keep &= (np.bincount(labels[dark], minlength=count) > 0.1 * area) | (area > 20 * pen**2)
     # Scanner borders and the page's own edge: long, and mostly within a narrow frame along the image's edge.
     frame = max(4, round(0.03 * max(h, w)))
     inner = np.bincount(labels[frame:-frame, frame:-frame].ravel(), minlength=count)

@@ -99,7 +99,10 @@ def write_ink(file: File, records: Iterable[InkRecord], format: str | None = Non
     name = name_of(file)
     format = _checked(format) if format else _by_suffix(name)
     if format is None:
-        raise DataError(f"{name}: its suffix names no form of ink, expected {_suffixes()}; or say format=")
+        raise DataError(
+            f"{name}: its suffix names no form of ink, expected {_suffixes()}; or name the form "
+            "(format=…; --format, --from or --to on the command line)"
+        )
     if format == "inkml":
         from inktraj.io.inkml import write_inkml
 

@@ -24,8 +24,8 @@ The page sets are not part of the project: `gw` are 5 pages of the George Washin
 French wills (1898–1918), each by another hand, on ruled and stamped paper, `inksight` the page and the word that Google
 publishes with InkSight. They only measure; nothing is trained on them. `examples` is `examples/pages`, made by the
 project's own generator; `made-1500` are two pages of 1500 × 2121 px made with
-`python pipelines/make_pages.py --pages 2 --seed 29 --width 1500`. Recovery is measured on recorded words of UNIPEN (`dev`:
-other writers than those of the fit).
+`python pipelines/make_pages.py --pages 2 --seed 29 --width 1500`. Recovery is measured on recorded words of UNIPEN
+(`dev`: other writers than those of the fit).
 
 """
 

@@ -60,8 +60,10 @@ def write_text(file: File, text: str) -> None:
             _write_file(Path(file), text.encode("utf-8"))
         elif isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
             file.write(text)
+            file.flush()  # a reader that has gone, or a full disk, must be told of here and not at the exit
         else:
             file.write(text.encode("utf-8"))
+            file.flush()
     except OSError as err:
         raise DataError(f"{name_of(file)}: cannot be written ({err.strerror or err})") from err
     except UnicodeEncodeError as err:

@@ -31,6 +31,10 @@ other writers than those of the fit).
 """
 
 NOTES = {
+    "clean": (
+        "`centre_recall` is the share of the true centre lines in the ink mask, `precision` the share of the mask "
+        "within 1 px of the true ink, `area_ratio` and `pen_ratio` found over true. page03 lies on a textured desk."
+    ),
     "pipeline": (
         "`agreement` is the share of words on which the reader's two readings agree; a page is kept from 0.85 on. Ink "
         "recall and precision at 2 px, over kept pages and over all. Seconds are wall time of one thread."

@@ -741,3 +741,13 @@ def test_a_handwritten_note(shared_data):
     found = segment(Page.open(shared_data / "pages/inksight/page.jpg"))
     assert len(found.lines) in (1, 2)
     assert len(found.words) in (9, 10)  # the full stop may stand alone
+
+
+def test_lines_detected_where_no_ink_lies_on_them_give_no_words(monkeypatch):
+    pixels = np.full((300, 600, 3), 255, np.uint8)
+    cv2.line(pixels, (120, 150), (150, 170), (0, 0, 0), 4)
+    quad = np.array([[[50, 60], [550, 60], [550, 160], [50, 160]]], np.float64)  # the ink is at its lower edge
+    monkeypatch.setattr("inktraj.ppocr.detect_lines", lambda image: (quad, np.ones(1)))
+    found = segment(Page(pixels))
+    assert found.cleaned.ink.any()
+    assert found.lines == ()

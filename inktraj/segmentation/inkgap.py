@@ -43,6 +43,8 @@ class InkGapSegmenter:
             return Segmentation((), cleaned)
         labels = assign(cleaned.ink, tracks)
         boxes = _boxes(labels, len(tracks))
+        if not boxes:  # lines were detected, but the ink near them is of none
+            return Segmentation((), cleaned)
         lean = _page_slant(labels, tracks, boxes)
         parts = {n: units(labels, n, boxes[n], tracks[n], lean) for n in boxes}
         divides = _divides(cleaned, labels, tracks, parts)

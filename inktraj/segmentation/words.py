@@ -134,7 +134,7 @@ def _gaps(upright: FloatArray, v: FloatArray, rank: I64, count: int, height: flo
     edges = np.column_stack([before.max(axis=0), after.min(axis=0)])
     extreme = edges[:, 1] - edges[:, 0]
     white = after - before
-    # A row that is empty for more than two heights on one side says nothing of this gap.
+    # A row whose white is wider than the gap itself by a line's height says nothing of this gap.
     white[~np.isfinite(white)] = np.nan
     white[white > extreme + 1.0 * height] = np.nan
     filled = np.where(np.isnan(white).all(axis=0), extreme, white)

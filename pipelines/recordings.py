@@ -94,11 +94,80 @@ def draw(
     return np.clip(np.round(image), 0, 255).astype(np.uint8)
 
 
-def picture(words: Words, index: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The word as an image, and its recorded strokes in the image's pixels."""
+def photograph(
+    strokes: list[np.ndarray], rng: np.random.Generator, *, pen: float | None = None, severity: float | None = None
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Write strokes on the page generator's paper and photograph it: (h, w, 3) uint8 RGB, and the strokes in its pixels.
+
+    The word lies somewhere on a page on which it has an ordinary height; light and perspective are the page's, and the
+    picture is cut around the word as segmentation would cut it, and has been a JPEG. There is no ruling, as a page's
+    ruling is removed before recovery, no desk, and no writing that shines through. The pen's width (pixels) and the
+    severity (0 a good scan, 1 a careless photo) are drawn at random where they are not given.
+    """
+    from pagegen.photo import Style, camera, covered, exposed, inked, light, paper, project
+    from pagegen.sheet import Sheet, Word
+
+    pen = rng.uniform(3, 5) if pen is None else pen
+    severity = rng.uniform() if severity is None else severity
+    points = np.concatenate(strokes)
+    extent = np.ptp(points, axis=0)
+    page_width = int(max(1240 * max(extent[1], 40) / 60, 1.4 * extent[0], 600))
+    page = page_width, max(int(page_width * 2**0.5), int(1.4 * extent[1]))
+    corner = np.round(rng.uniform(0.08, 0.92, 2) * (page - extent - 0.16 * np.array(page)) + 0.08 * np.array(page))
+    widths = [_pen_along(s, pen, rng) for s in strokes]
+    style, matrix = Style.draw(rng, severity, "none"), camera(Sheet(page, 1, 0, 0), page, severity, rng)
+    word = project(Word("", "", [s - points.min(0) + corner for s in strokes], widths), matrix)
+
+    seen = np.concatenate(word.strokes)
+    left, top = np.floor(seen.min(0)).astype(int) - MARGIN
+    size = tuple((np.ceil(seen.max(0)).astype(int) + MARGIN + 1 - (left, top)).tolist())
+    word = Word("", "", [s - (left, top) for s in word.strokes], word.widths)
+    # Only the part of the page that is seen is made; it keeps its place in the page's light and perspective.
+    reach = np.float64([[[left, top], [left + size[0], top], [left, top + size[1]], [left + size[0], top + size[1]]]])
+    on_page = cv2.perspectiveTransform(reach, np.linalg.inv(matrix))[0]
+    low, high = np.floor(on_page.min(0)).astype(int) - 2, np.ceil(on_page.max(0)).astype(int) + 2
+    part = _moved(-left, -top) @ matrix @ _moved(*low)
+    bare = paper(Sheet(tuple((high - low).tolist()), 1, 0, 0), style, rng)
+    image = inked(
+        cv2.warpPerspective(bare, part, size, borderMode=cv2.BORDER_REPLICATE), covered([word], size), style, rng
+    )
+    coarse = 8  # light is smooth
+    field = light((page[0] // coarse, page[1] // coarse), severity, rng)
+    there = np.array([[1 / coarse, 0, left / coarse], [0, 1 / coarse, top / coarse]])
+    brightness = cv2.warpAffine(
+        field, there, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, borderMode=cv2.BORDER_REPLICATE
+    )
+    photo = exposed(image, brightness, style, rng)
+    jpeg = cv2.imencode(".jpg", photo[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, int(76 - 10 * severity)])[1]
+    return np.ascontiguousarray(cv2.imdecode(jpeg, cv2.IMREAD_COLOR)[..., ::-1]), word.strokes
+
+
+def _pen_along(stroke: np.ndarray, pen: float, rng: np.random.Generator) -> np.ndarray:
+    """Pen width at each point, as `draw` has it: a slow variation; dots a little wider."""
+    phase = rng.uniform(0, 2 * np.pi)
+    if np.ptp(stroke, axis=0).max() < 1e-3:
+        return np.full(len(stroke), 1.1 * pen)
+    along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(stroke, axis=0).T))])
+    return pen * (1 + 0.1 * np.sin(phase + along / 40))
+
+
+def _moved(x: float, y: float) -> np.ndarray:
+    """The (3, 3) map that adds x and y."""
+    return np.array([[1, 0, x], [0, 1, y], [0, 0, 1]], np.float64)
+
+
+def picture(
+    words: Words, index: int, *, difficulty: str = "clean", height: float | None = None, **look: float
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The word as an image, and its recorded strokes in the image's pixels.
+
+    A difficulty is "clean", `draw`, or "photo", `photograph`; `look` is handed to them.
+    """
     rng = np.random.default_rng(index)
-    strokes, size = place(words.strokes(index), rng)
-    return draw(strokes, size, rng), strokes
+    strokes, size = place(words.strokes(index), rng, height)
+    if difficulty == "photo":
+        return photograph(strokes, rng, **look)
+    return draw(strokes, size, rng, **look), strokes
 
 
 def resample(stroke: np.ndarray, step: float) -> np.ndarray:

@@ -114,6 +114,24 @@ def covered(words: list[Word], size: tuple[int, int]) -> np.ndarray:
     return (255 - drawn.astype(np.float32)) / 255
 
 
+def inked(image: np.ndarray, cover: np.ndarray, style: Style, rng: np.random.Generator) -> np.ndarray:
+    """Put ink on the picture where it covers, a little unevenly; both are ``(h, w …)`` float32, the first is changed."""
+    size = cover.shape[::-1]
+    flow = np.clip(0.9 + 0.05 * noise(size, 25.0, rng) + 0.05 * noise(size, 1.2, rng), 0.6, 1.0)
+    image += (cover * flow)[..., None] * (np.array(style.ink, np.float32) - image)
+    return image
+
+
+def exposed(image: np.ndarray, brightness: np.ndarray, style: Style, rng: np.random.Generator) -> np.ndarray:
+    """Return the picture ``(h, w, 3)`` uint8 under that brightness ``(h, w)``, behind the lens and on the sensor."""
+    size = brightness.shape[::-1]
+    image *= brightness[..., None] * np.array(rng.uniform(0.97, 1.0, 3), np.float32)
+    image = cv2.GaussianBlur(image, (0, 0), 0.55 + 0.75 * style.severity)
+    sensor = noise(size, 0.6, rng)[..., None] + 0.5 * np.stack([noise(size, 0.9, rng) for _ in range(3)], axis=-1)
+    image += (0.8 + 2.4 * style.severity) * sensor
+    return np.clip(np.round(image), 0, 255).astype(np.uint8)
+
+
 def take(sheet: Sheet, style: Style, size: tuple[int, int], rng: np.random.Generator):
     """Return the photo ``(h, w, 3)`` uint8 RGB and the sheet's words and marks in its pixels."""
     matrix = camera(sheet, size, style.severity, rng)
@@ -131,11 +149,5 @@ def take(sheet: Sheet, style: Style, size: tuple[int, int], rng: np.random.Gener
     if style.severity > 0.8:  # the other side's writing shines through, mirrored and blurred
         back = cv2.GaussianBlur(covered([*words, *marks], size)[:, ::-1], (0, 0), 2.5)[..., None]
         image += 0.13 * back * on_sheet[..., None] * (color - image)
-    flow = np.clip(0.9 + 0.05 * noise(size, 25.0, rng) + 0.05 * noise(size, 1.2, rng), 0.6, 1.0)
-    image += (covered([*words, *marks], size) * flow)[..., None] * (color - image)
-
-    image *= light(size, style.severity, rng)[..., None] * np.array(rng.uniform(0.97, 1.0, 3), np.float32)
-    image = cv2.GaussianBlur(image, (0, 0), 0.55 + 0.75 * style.severity)
-    sensor = noise(size, 0.6, rng)[..., None] + 0.5 * np.stack([noise(size, 0.9, rng) for _ in range(3)], axis=-1)
-    image += (0.8 + 2.4 * style.severity) * sensor
-    return np.clip(np.round(image), 0, 255).astype(np.uint8), words, marks
+    image = inked(image, covered([*words, *marks], size), style, rng)
+    return exposed(image, light(size, style.severity, rng), style, rng), words, marks

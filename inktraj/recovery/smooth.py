@@ -114,8 +114,8 @@ def _strokes(path, offsets, radius, degree, ends, start, points, length, weights
                 h = path[u]
                 i, side = h // 2, h % 2
                 v, w = ends[i, side], ends[i, 1 - side]
-                through_v = u > t and degree[v] > 1
-                through_w = u + 1 < last and path[u + 1] != (h ^ 1) and degree[w] > 1
+                through_v = u > t and degree[v] > 2
+                through_w = u + 1 < last and path[u + 1] != (h ^ 1) and degree[w] > 2
                 skip_v = min(TRIM * radius[v], 0.4 * length[i]) if through_v else 0.0
                 skip_w = min(TRIM * radius[w], 0.4 * length[i]) if through_w else 0.0
                 n = _append_edge(h, skip_v, skip_w, start, points, raw, n)

@@ -1,0 +1,363 @@
+"""The learned policy: how probable each choice of the pen is, and a beam search for the most probable ways.
+
+At every moment the pen goes on over a half-edge that leaves where it is, or is lifted; a lifted pen is set down at a
+half-edge not yet drawn, or the word is done. Two small networks give the logits; each sees the features of the choice
+(`inktraj.recovery.features`) and, added in its first layer, what the guide network says of the half-edges involved.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from inktraj.recovery.features import (
+    COUNT,
+    FRONT,
+    LAST,
+    N_GO,
+    N_START,
+    N_STATE,
+    OPEN,
+    RIGHTMOST,
+    STROKES,
+    TURNED,
+    WAY,
+    Net,
+    Pen,
+    go_features,
+    look,
+    move,
+    start_features,
+)
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+MOST_TIMES = 3  # no edge is drawn more often
+UNLIKELY = -7.0  # log-probability: less probable choices are not followed
+
+
+class Scorer(NamedTuple):
+    """A network of two hidden layers, with the guide's part of its first layer worked out for one word.
+
+    Parameters
+    ----------
+    source
+        ``(2 e + 1, k)`` what the half-edge drawn last adds; the last row stands for none.
+    target
+        ``(2 e + 1, k)`` what the chosen half-edge adds; the last row stands for lifting the pen.
+    w1, w2, b2, w3, b3
+        ``(features, k)``, ``(k, m)``, ``(m,)``, ``(m,)`` and a number: the rest of the network.
+    """
+
+    source: Any
+    target: Any
+    w1: Any
+    w2: Any
+    b2: Any
+    w3: Any
+    b3: float
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _logit(scorer, source, target, features, hidden, upper):  # type: ignore[no-untyped-def]
+    k, m = len(hidden), len(upper)
+    for j in range(k):
+        hidden[j] = scorer.source[source, j] + scorer.target[target, j]
+    for i in range(len(features)):
+        x = features[i]
+        if x != 0:
+            for j in range(k):
+                hidden[j] += x * scorer.w1[i, j]
+    for j in range(m):
+        upper[j] = scorer.b2[j]
+    for i in range(k):
+        x = hidden[i]
+        if x > 0:
+            for j in range(m):
+                upper[j] += x * scorer.w2[i, j]
+    out = scorer.b3
+    for j in range(m):
+        out += max(upper[j], np.float32(0)) * scorer.w3[j]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def new_pen(net):  # type: ignore[no-untyped-def]
+    """A pen before its first stroke."""
+    state = np.zeros(N_STATE)
+    state[LAST] = -1
+    pen = Pen(np.zeros(len(net.ends), np.int8), net.ink.copy(), state)
+    look(net, pen.drawn, state)
+    return pen
+
+
+@njit(cache=True, nogil=True)
+def moves(net, drawn, last, also, out):  # type: ignore[no-untyped-def]
+    """The half-edges over which the pen may go on, and -1 for a lift; `also` even if drawn often. Returns how many."""
+    v = net.ends[last // 2, 1 - last % 2]
+    n = 0
+    for q in range(net.first[v], net.first[v + 1]):
+        c = net.half[q]
+        if drawn[c // 2] < MOST_TIMES or c == also:
+            out[n] = c
+            n += 1
+    out[n] = -1
+    return n + 1
+
+
+@njit(cache=True, nogil=True)
+def starts(net, drawn, out):  # type: ignore[no-untyped-def]
+    """The half-edges at which the pen may be set down; returns how many."""
+    n = 0
+    for c in range(2 * len(drawn)):
+        if drawn[c // 2] == 0 and not (net.dot[c // 2] and c % 2 == 1):
+            out[n] = c
+            n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _as_log_probabilities(logits, n):  # type: ignore[no-untyped-def]
+    top = logits[:n].max()
+    total = 0.0
+    for i in range(n):
+        total += np.exp(logits[i] - top)
+    logits[:n] -= top + np.log(total)
+
+
+class Decisions(NamedTuple):
+    """All choices met along given strokes, for training and for confidence; rows of one choice lie together.
+
+    ``go_*`` are moves (go on or lift), ``start_*`` set-downs: features ``(rows, n)``, the half-edge drawn last, the
+    half-edge chosen (-1: lift), offsets of the choices into the rows, and the row that was taken.
+    """
+
+    go: Any
+    go_from: Any
+    go_to: Any
+    go_offsets: Any
+    go_taken: Any
+    start: Any
+    start_from: Any
+    start_to: Any
+    start_offsets: Any
+    start_taken: Any
+
+
+@njit(cache=True, nogil=True)
+def decisions(net, path, marks):  # type: ignore[no-untyped-def]
+    """Walk along strokes (half-edges ``path``, offsets ``marks``) and note every choice; see `Decisions`."""
+    e, widest = len(net.ends), 2
+    for v in range(len(net.nodes)):
+        widest = max(widest, net.first[v + 1] - net.first[v] + 1)
+    options = np.empty(max(2 * e, widest), np.int64)
+    n_go, n_start = 0, 0
+    for t in range(len(path)):
+        n_go += net.first[net.ends[path[t] // 2, 1 - path[t] % 2] + 1]
+        n_go -= net.first[net.ends[path[t] // 2, 1 - path[t] % 2]]
+        n_go += 1
+    n_start = (len(marks) - 1) * 2 * e
+    go, go_from, go_to = np.zeros((n_go, N_GO), np.float32), np.empty(n_go, np.int64), np.empty(n_go, np.int64)
+    start = np.zeros((n_start, N_START), np.float32)
+    start_from, start_to = np.empty(n_start, np.int64), np.empty(n_start, np.int64)
+    go_offsets, start_offsets = np.zeros(len(path) + 1, np.int64), np.zeros(len(marks), np.int64)
+    go_taken, start_taken = np.zeros(len(path), np.int64), np.zeros(len(marks) - 1, np.int64)
+    pen = new_pen(net)
+    rows, choices, s_rows, s_choices = 0, 0, 0, 0
+    for s in range(len(marks) - 1):
+        h = path[marks[s]]
+        if pen.drawn[h // 2] == 0:
+            for k in range(starts(net, pen.drawn, options)):
+                c = options[k]
+                start_features(net, pen, c, start[s_rows])
+                start_from[s_rows], start_to[s_rows] = pen.state[LAST], c
+                if c == h:
+                    start_taken[s_choices] = s_rows
+                s_rows += 1
+            s_choices += 1
+            start_offsets[s_choices] = s_rows
+        move(net, pen, h, True)
+        for t in range(marks[s] + 1, marks[s + 1] + 1):
+            if net.dot[path[t - 1] // 2]:
+                continue
+            h = path[t] if t < marks[s + 1] else -1
+            last = int(pen.state[LAST])
+            for k in range(moves(net, pen.drawn, last, h, options)):
+                c = options[k]
+                go_features(net, pen, c, go[rows])
+                go_from[rows], go_to[rows] = last, c
+                if c == h:
+                    go_taken[choices] = rows
+                rows += 1
+            choices += 1
+            go_offsets[choices] = rows
+            if h >= 0:
+                move(net, pen, h, False)
+    return Decisions(
+        go[:rows], go_from[:rows], go_to[:rows], go_offsets[: choices + 1], go_taken[:choices],
+        start[:s_rows], start_from[:s_rows], start_to[:s_rows], start_offsets[: s_choices + 1], start_taken[:s_choices],
+    )  # fmt: skip
+
+
+class _Beam(NamedTuple):
+    drawn: Any  # (k, e)
+    open_ink: Any  # (k, c)
+    state: Any  # (k, N_STATE)
+    score: Any  # (k,)
+    path: Any  # (k, longest)
+    down: Any  # (k, longest) the pen was set down for this half-edge
+    size: Any  # (k,)
+
+
+@njit(cache=True, nogil=True)
+def _new_beam(width, e, c, longest):  # type: ignore[no-untyped-def]
+    return _Beam(
+        np.zeros((width, e), np.int8),
+        np.zeros((width, c)),
+        np.zeros((width, N_STATE)),
+        np.full(width, -np.inf),
+        np.zeros((width, longest), np.int32),
+        np.zeros((width, longest), np.bool_),
+        np.zeros(width, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _copy(source, a, target, b):  # type: ignore[no-untyped-def]
+    target.drawn[b] = source.drawn[a]
+    target.open_ink[b] = source.open_ink[a]
+    target.state[b] = source.state[a]
+    target.score[b] = source.score[a]
+    n = source.size[a]
+    target.path[b, :n] = source.path[a, :n]
+    target.down[b, :n] = source.down[a, :n]
+    target.size[b] = n
+
+
+@njit(cache=True, nogil=True)
+def _same(beam, a, parent, b, c):  # type: ignore[no-untyped-def]
+    """Whether hypothesis a has drawn what b will have drawn with half-edge c."""
+    for i in range(beam.drawn.shape[1]):
+        times = parent.drawn[b, i] + (1 if i == c // 2 else 0)
+        if min(beam.drawn[a, i], 2) != min(times, 2):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def search(net, go, start, width, n_starts, n_best, margin, longest):  # type: ignore[no-untyped-def]
+    """The most probable ways to draw everything.
+
+    Parameters
+    ----------
+    net
+        The graph.
+    go, start
+        `Scorer` of moves and of set-downs.
+    width
+        Hypotheses kept.
+    n_starts
+        Set-downs followed from one hypothesis.
+    n_best
+        Finished ways kept.
+    margin
+        Log-probability by which a hypothesis may be worse than the best finished way.
+    longest
+        Half-edges in a way at most.
+
+    Returns
+    -------
+    score, path, down, size
+        ``(n_best,)`` log-probabilities (-inf: none), ``(n_best, longest)`` half-edges and set-down marks, lengths.
+    """
+    e, n_components = len(net.ends), len(net.ink)
+    beam, spare = _new_beam(width, e, n_components, longest), _new_beam(width, e, n_components, longest)
+    done = _new_beam(n_best, e, n_components, longest)
+    first = new_pen(net)
+    beam.open_ink[0], beam.state[0], beam.score[0] = first.open_ink, first.state, 0.0
+    options = np.empty(2 * e + 2, np.int64)
+    logits = np.empty(2 * e + 2)
+    go_row, start_row = np.empty(N_GO, np.float32), np.empty(N_START, np.float32)
+    hidden, upper = np.empty(go.w2.shape[0], np.float32), np.empty(go.w2.shape[1], np.float32)
+    s_hidden, s_upper = np.empty(start.w2.shape[0], np.float32), np.empty(start.w2.shape[1], np.float32)
+    capacity = width * (n_starts + 12)
+    offer, parent = np.empty(capacity), np.empty(capacity, np.int64)
+    choice, set_down = np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
+    alive = 1
+    for _ in range(longest):
+        n_offers = 0
+        best_done = done.score.max()
+        for b in range(alive):
+            if beam.score[b] <= best_done - margin:
+                continue
+            pen = Pen(beam.drawn[b], beam.open_ink[b], beam.state[b])
+            last = int(pen.state[LAST])
+            lift = 0.0
+            if last >= 0 and not net.dot[last // 2]:
+                n = moves(net, pen.drawn, last, -2, options)
+                for k in range(n):
+                    go_features(net, pen, options[k], go_row)
+                    logits[k] = _logit(go, last, options[k], go_row, hidden, upper)
+                _as_log_probabilities(logits, n)
+                lift = logits[n - 1]
+                for k in range(n - 1):
+                    if logits[k] > UNLIKELY and n_offers < capacity:
+                        offer[n_offers], parent[n_offers] = beam.score[b] + logits[k], b
+                        choice[n_offers], set_down[n_offers] = options[k], False
+                        n_offers += 1
+            if pen.state[FRONT] < 0:
+                worst = int(np.argmin(done.score))
+                if beam.score[b] + lift > done.score[worst]:
+                    _copy(beam, b, done, worst)
+                    done.score[worst] = beam.score[b] + lift
+                    best_done = done.score.max()
+                continue
+            if lift < UNLIKELY and n_offers > 0:
+                continue
+            n = starts(net, pen.drawn, options)
+            for k in range(n):
+                start_features(net, pen, options[k], start_row)
+                logits[k] = _logit(start, last, options[k], start_row, s_hidden, s_upper)
+            _as_log_probabilities(logits, n)
+            for r in range(min(n_starts, n)):
+                k = int(np.argmax(logits[:n]))
+                if (logits[k] < UNLIKELY and r > 0) or n_offers == capacity:
+                    break
+                offer[n_offers], parent[n_offers] = beam.score[b] + lift + logits[k], b
+                choice[n_offers], set_down[n_offers] = options[k], True
+                n_offers += 1
+                logits[k] = -np.inf
+        if n_offers == 0:
+            break
+        ranked = np.argsort(-offer[:n_offers])
+        kept = 0
+        for r in range(n_offers):
+            o = ranked[r]
+            b, c = parent[o], choice[o]
+            twin = False
+            for a in range(kept):
+                if int(spare.state[a, LAST]) == c and _same(spare, a, beam, b, c):
+                    twin = True
+                    break
+            if twin:
+                continue
+            _copy(beam, b, spare, kept)
+            n = spare.size[kept]
+            spare.path[kept, n], spare.down[kept, n] = c, set_down[o]
+            spare.size[kept] = n + 1
+            spare.score[kept] = offer[o]
+            move(net, Pen(spare.drawn[kept], spare.open_ink[kept], spare.state[kept]), c, set_down[o])
+            kept += 1
+            if kept == width:
+                break
+        beam, spare = spare, beam
+        alive = kept
+    if done.score.max() == -np.inf:  # too long a way: what there is, so that no ink is lost in silence
+        for b in range(min(alive, n_best)):
+            _copy(beam, b, done, b)
+    return done.score, done.path, done.down, done.size

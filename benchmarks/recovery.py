@@ -2,194 +2,119 @@
 
     python benchmarks/recovery.py --inks FILE.npz --split dev --recoverer tracer
 
-Recorded words are drawn with a round pen, recovered from the pixels, and compared with the recording. Figures are in
-the reference box (the recording's longer side is 1): both inks are resampled every 0.01 along the arc, strokes are
-joined in order with no pen-up bridge, and DTW is the mean Euclidean cost along the optimal path. `tolerant_dtw` matches
-strokes one to one in either direction before it measures. The word's place in the archive seeds its picture.
+Recorded words are drawn with a round pen (or photographed on paper, ``--difficulty photo``), recovered from the pixels,
+and compared with the recording; `recovery_scores` says how. The word's place in the archive seeds its picture.
+
+``--sweep`` adds a table over pen width, height, noise and blur, ``--curve`` one of what quality costs, ``--peer`` one
+of public peers on the same words (see `recovery_peers`), ``--overlays`` pictures of the best, median and worst words.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-import time
+import inspect
 from pathlib import Path
+from typing import Any
 
 import cv2
-import numpy as np
 import record
-from numba import njit
-from scipy.optimize import linear_sum_assignment
+import recovery_tables
+from recovery_peers import load_peer
+from recovery_scores import Words, figures_of, measure
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pipelines"))
-
-from recordings import SUPERSAMPLING, Words, picture, resample
-
-STEP = 0.01  # arc-length step in the reference box
-START_TOLERANCE = 0.05
+RECOVERERS = ("tracer", "scribe")
+LIMIT, LIMIT_OF_TABLES = 2000, 200
 
 
-@njit(cache=True, fastmath=True)
-def dtw(a, b):
-    """Mean Euclidean cost along the optimal path."""
-    n, m = a.shape[0], b.shape[0]
-    last, row = np.full(m + 1, np.inf), np.full(m + 1, np.inf)
-    last_length, row_length = np.zeros(m + 1), np.zeros(m + 1)
-    last[0] = 0.0
-    for i in range(n):
-        row[0] = np.inf
-        for j in range(m):
-            best, length = last[j], last_length[j]
-            if last[j + 1] < best:
-                best, length = last[j + 1], last_length[j + 1]
-            if row[j] < best:
-                best, length = row[j], row_length[j]
-            row[j + 1] = best + np.sqrt((a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
-            row_length[j + 1] = length + 1
-        last, row = row, last
-        last_length, row_length = row_length, last_length
-    return last[m] / last_length[m]
-
-
-@njit(cache=True, fastmath=True)
-def mean_nearest(a, b):
-    """Mean distance from the points of `a` to the nearest of `b`."""
-    total = 0.0
-    for i in range(a.shape[0]):
-        best = np.inf
-        for j in range(b.shape[0]):
-            best = min(best, (a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
-        total += np.sqrt(best)
-    return total / a.shape[0]
-
-
-def tolerant_dtw(reference: list[np.ndarray], found: list[np.ndarray]) -> tuple[float, float]:
-    """Strokes matched one to one in either direction (those left over pay their nearest); share drawn forwards."""
-    forward = np.array([[dtw(r, f) for f in found] for r in reference])
-    backward = np.array([[dtw(r, np.ascontiguousarray(f[::-1])) for f in found] for r in reference])
-    cost = np.minimum(forward, backward)
-    weight = np.array([len(r) for r in reference], float)
-    rows, columns = linear_sum_assignment(cost * weight[:, None])
-    paid, length = float((cost[rows, columns] * weight[rows]).sum()), float(weight[rows].sum())
-    for i in set(range(len(reference))) - set(rows.tolist()):
-        paid, length = paid + cost[i].min() * weight[i], length + weight[i]
-    for j in set(range(len(found))) - set(columns.tolist()):
-        paid, length = paid + cost[:, j].min() * len(found[j]), length + len(found[j])
-    long = weight[rows] > 5
-    right = forward[rows, columns][long] <= backward[rows, columns][long]
-    return paid / length, float(right.mean()) if len(right) else float("nan")
-
-
-def score(reference: list[np.ndarray], found: list[np.ndarray]) -> dict[str, float]:
-    """All figures of one word; both inks in pixels."""
-    points = np.concatenate(reference)
-    low = points.min(0)
-    scale = 1 / max((points.max(0) - low).max(), 1e-6)
-    r = [resample((s - low) * scale, STEP) for s in reference]
-    f = [resample((s - low) * scale, STEP) for s in found] or [np.ones((1, 2))]
-    a, b = np.concatenate(r), np.concatenate(f)
-    tolerant, direction = tolerant_dtw(r, f)
-    return {
-        "dtw": dtw(a, b),
-        "chamfer": (mean_nearest(a, b) + mean_nearest(b, a)) / 2,
-        "tolerant_dtw": tolerant,
-        "penup_error": abs(len(found) - len(reference)),
-        "start": float(np.hypot(*(a[0] - b[0])) < START_TOLERANCE),
-        "direction": direction,
-    }
-
-
-def ink_overlap(mask: np.ndarray, ink) -> dict[str, float]:
-    """Shares of mask and of drawing (strokes at their median width) within 2 px of the other."""
-    canvas = np.zeros(tuple(SUPERSAMPLING * n for n in mask.shape), np.uint8)
-    if ink.strokes:
-        pen = max(round(SUPERSAMPLING * float(np.median(np.concatenate(ink.widths)))), 1)
-        for stroke in ink.strokes:
-            at = np.int32(np.round(stroke * SUPERSAMPLING + (SUPERSAMPLING - 1) / 2))
-            cv2.polylines(canvas, [at], False, 255, pen)
-            cv2.circle(canvas, at[0].tolist(), pen // 2, 255, -1)
-    drawn = cv2.resize(canvas, mask.shape[::-1], interpolation=cv2.INTER_AREA) > 127
-    near = [cv2.distanceTransform((~m).astype(np.uint8), cv2.DIST_L2, 5) <= 2 for m in (mask, drawn)]
-    return {
-        "ink_recall": float(near[1][mask].mean()) if mask.any() else 1.0,
-        "ink_precision": float(near[0][drawn].mean()) if drawn.any() else 1.0,
-    }
-
-
-def make_recoverer(name: str, marks: str):
+def make_recoverer(name: str, *, quality: str = "best", marks: str = "word", **more: Any) -> Any:
     if name == "tracer":
         from inktraj.recovery.tracer import Tracer
 
         return Tracer(marks=marks)
-    raise SystemExit(f"unknown recoverer {name!r}; known: tracer")
+    from inktraj.recovery.scribe import Scribe
+
+    return Scribe(quality=quality, **more)
 
 
-def measure(words: Words, indices: np.ndarray, recoverer) -> tuple[list[dict[str, float]], list[str]]:
-    from inktraj.recovery import crop_of, recover
+def rungs() -> dict[str, Any]:
+    """Return the recoverers of the curve, from quick to good."""
+    from inktraj.recovery.scribe import Scribe
 
-    rows, failures = [], []
-    recover(picture(words, int(indices[0]))[0], recoverer=recoverer)  # compile
-    for index in indices.tolist():
-        image, reference = picture(words, index)
-        begin = time.perf_counter()
-        try:
-            ink = recover(image, recoverer=recoverer)
-        except Exception as err:  # a failure is counted and named, never scored as a bad word
-            failures.append(f"word {index}: {type(err).__name__}: {err}")
-            continue
-        spent = (time.perf_counter() - begin) * 1000
-        overlap = ink_overlap(crop_of(image).mask, ink)
-        rows.append(score(reference, list(ink.strokes)) | overlap | {"ms": spent, "index": index})
-    return rows, failures
+    found = {"tracer": make_recoverer("tracer")}
+    found |= {f"scribe {quality}": make_recoverer("scribe", quality=quality) for quality in ("fast", "best")}
+    if "beam" in inspect.signature(Scribe).parameters:
+        found |= {f"scribe best, beam {beam}": make_recoverer("scribe", beam=beam) for beam in recovery_tables.BEAMS}
+    return found
 
 
-def figures_of(rows: list[dict[str, float]], failures: list[str]) -> dict[str, float | int | None]:
-    def column(name: str) -> np.ndarray:
-        return np.array([row[name] for row in rows], float)
-
-    if not rows:
-        raise SystemExit("no word was recovered")
-    return {
-        "words": len(rows),
-        "failures": len(failures),
-        "dtw_mean": float(column("dtw").mean()),
-        "dtw_median": float(np.median(column("dtw"))),
-        "chamfer_mean": float(column("chamfer").mean()),
-        "tolerant_dtw_mean": float(column("tolerant_dtw").mean()),
-        "tolerant_dtw_median": float(np.median(column("tolerant_dtw"))),
-        "penup_error_mean": float(column("penup_error").mean()),
-        "start_accuracy": float(column("start").mean()),
-        "direction_accuracy": float(np.nanmean(column("direction"))),
-        "ink_recall": float(column("ink_recall").mean()),
-        "ink_precision": float(column("ink_precision").mean()),
-        "ms_per_word": float(np.median(column("ms"))),
-        "ms_per_word_p99": float(np.percentile(column("ms"), 99)),
-    }
-
-
-def main() -> None:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inks", type=Path, required=True, help="packed words (.npz)")
     parser.add_argument("--split", default="dev", choices=["train", "dev"])
-    parser.add_argument("--recoverer", default="tracer")
-    parser.add_argument("--marks", default="word", choices=["word", "run"], help="where dots and bars go in the order")
-    parser.add_argument("--limit", type=int, default=2000, help="a seeded choice of so many words (0: all)")
+    parser.add_argument("--recoverer", default="tracer", choices=RECOVERERS)
+    parser.add_argument("--quality", default="best", choices=["fast", "best"], help="of the scribe")
+    parser.add_argument(
+        "--marks", default="word", choices=["word", "run"], help="where the tracer puts dots and bars in the order"
+    )
+    parser.add_argument("--difficulty", default="clean", choices=["clean", "photo"])
+    parser.add_argument(
+        "--limit",
+        type=int,
+        help=f"a seeded choice of so many words (0: all); {LIMIT}, but {LIMIT_OF_TABLES} with --sweep or --curve",
+    )
     parser.add_argument("--style", help="only words of this style, e.g. CURSIVE")
+    parser.add_argument("--sweep", action="store_true", help="a table over pen width, height, noise and blur")
+    parser.add_argument("--curve", action="store_true", help="a table of time against quality over the recoverers")
+    parser.add_argument("--peer", action="append", metavar="NAME=PATH", help="compare with a checkout of a public peer")
+    parser.add_argument("--overlays", type=Path, metavar="DIR", help="write pictures of the best, median and worst")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    if args.limit is None:
+        args.limit = LIMIT_OF_TABLES if args.sweep or args.curve else LIMIT
+    return args
+
+
+def settings_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the record says of the run; where peers and pictures lie on this machine is nobody's business."""
+    settings = {name: value for name, value in vars(args).items() if name not in ("json", "inks", "overlays", "peer")}
+    settings["peer"] = [option.partition("=")[0] + "=PATH" for option in args.peer] if args.peer else None
+    return settings | {"inks": str(args.inks)}
+
+
+def main() -> None:
+    args = parsed()
     cv2.setNumThreads(1)
     words = Words(args.inks)
     indices = words.choose(args.split, args.style, args.limit)
     if not len(indices):
         raise SystemExit(f"no {args.split} words of style {args.style!r} in {args.inks}")
-    rows, failures = measure(words, indices, make_recoverer(args.recoverer, args.marks))
-    figures = figures_of(rows, failures)
+    peers = [load_peer(option) for option in args.peer or []]  # a wrong path is told before the work
+    recoverer = make_recoverer(args.recoverer, quality=args.quality, marks=args.marks)
+    rows, failures = measure(words, indices, recoverer, difficulty=args.difficulty)
+    figures: dict[str, Any] = figures_of(rows, failures)
+    width = max(map(len, figures))
     for name, value in figures.items():
-        print(f"{name:22s} {value:.4f}" if isinstance(value, float) else f"{name:22s} {value}")
-    print(*failures[:20], sep="\n")
-    settings = {name: value for name, value in vars(args).items() if name not in ("json", "inks")}
-    record.write(args.json, "recovery", settings | {"inks": str(args.inks)}, figures)
+        print(f"{name:{width}s} {recovery_tables.shown(value)}")
+    for failure in failures[:20]:
+        print(failure)
+    print()
+
+    tables: dict[str, recovery_tables.Table] = {}
+    if args.sweep:
+        tables["sweep"] = recovery_tables.sweep(words, indices, recoverer)
+    if args.curve:
+        tables["curve"] = recovery_tables.curve(words, indices, rungs(), difficulty=args.difficulty)
+    if peers:
+        ours = {recoverer.name: rows}
+        tables["peers"] = recovery_tables.compare(words, indices, ours, peers, difficulty=args.difficulty)
+    for name, table in tables.items():
+        print(recovery_tables.printed(name, table), end="\n\n")
+    record.write(args.json, "recovery", settings_of(args), figures | tables)
+    if args.overlays:
+        from recovery_overlays import write_overlays
+
+        for path in write_overlays(args.overlays, words, rows, recoverer, difficulty=args.difficulty):
+            print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

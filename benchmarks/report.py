@@ -57,6 +57,22 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def nested(figures: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Take out what is a table of its own: rows under their names, each with its figures."""
+    found = {
+        key: value
+        for key, value in figures.items()
+        if isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values())
+    }
+    return {key: figures.pop(key) for key in found}
+
+
+def table(corner: str, keys: list[str], rows: dict[str, list[Any]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    lines = [f"| {corner} | ".replace("|  |", "| |") + " | ".join(keys) + " |", "|---|" + "---|" * len(keys)]
+    return lines + [f"| {name} | " + " | ".join(map(shown, values)) + " |" for name, values in rows.items()]
+
+
 def flat(figures: dict[str, Any]) -> dict[str, Any]:
     """Join the keys of nested figures."""
     out = {}
@@ -66,25 +82,35 @@ def flat(figures: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def option(key: str, value: Any) -> str:
+    """Return a setting as it is written in the shell."""
+    flag = f"--{key.replace('_', '-')}"
+    if isinstance(value, list):
+        return " ".join(option(key, one) for one in value)
+    if value is True:
+        return flag
+    return f"{flag} {Path(str(value)).name if '/' in str(value) else value}"
+
+
 def section(benchmark: str, records: dict[str, dict[str, Any]]) -> str:
     lines = [f"## {benchmark.capitalize()}", "", NOTES.get(benchmark, ""), ""]
+    inner = {
+        key if key == name else f"{name}, {key}": rows
+        for name, record in records.items()
+        for key, rows in nested(record["figures"]).items()
+    }
     for record in records.values():
         record["figures"] = flat(record["figures"])
     names = list(records)
-    keys = list(
-        dict.fromkeys(key for r in records.values() for key, v in r["figures"].items() if not isinstance(v, dict))
-    )
-    lines.append("| | " + " | ".join(names) + " |")
-    lines.append("|---|" + "---|" * len(names))
-    for key in keys:
-        cells = [shown(records[name]["figures"].get(key)) for name in names]
-        lines.append(f"| {key} | " + " | ".join(cells) + " |")
+    keys = list(dict.fromkeys(key for r in records.values() for key in r["figures"]))
+    lines += table("", names, {key: [records[name]["figures"].get(key) for name in names] for key in keys})
+    for title, rows in inner.items():
+        columns = list(next(iter(rows.values())))
+        lines += ["", *table(title, columns, {name: [row.get(c) for c in columns] for name, row in rows.items()})]
     lines.append("")
     for name, record in records.items():
         options = " ".join(
-            f"--{key.replace('_', '-')} {Path(str(value)).name if '/' in str(value) else value}"
-            for key, value in record["settings"].items()
-            if value not in (None, False)
+            option(key, value) for key, value in record["settings"].items() if not (value is None or value is False)
         )
         lines.append(
             f"- `{name}`: `python benchmarks/{benchmark}.py {options}`, {record['date']}, commit {record['commit']}, "

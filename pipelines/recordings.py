@@ -97,7 +97,7 @@ def draw(
 def photograph(
     strokes: list[np.ndarray], rng: np.random.Generator, *, pen: float | None = None, severity: float | None = None
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Write strokes on the page generator's paper and photograph it: (h, w, 3) uint8 RGB, and the strokes in its pixels.
+    """Photograph strokes on the page generator's paper: (h, w, 3) uint8 RGB, and the strokes in its pixels.
 
     The word lies somewhere on a page on which it has an ordinary height; light and perspective are the page's, and the
     picture is cut around the word as segmentation would cut it, and has been a JPEG. There is no ruling, as a page's

@@ -115,7 +115,7 @@ def covered(words: list[Word], size: tuple[int, int]) -> np.ndarray:
 
 
 def inked(image: np.ndarray, cover: np.ndarray, style: Style, rng: np.random.Generator) -> np.ndarray:
-    """Put ink on the picture where it covers, a little unevenly; both are ``(h, w …)`` float32, the first is changed."""
+    """Put ink on the picture, a little unevenly, by the share ``(h, w)`` that it covers; the picture itself changes."""
     size = cover.shape[::-1]
     flow = np.clip(0.9 + 0.05 * noise(size, 25.0, rng) + 0.05 * noise(size, 1.2, rng), 0.6, 1.0)
     image += (cover * flow)[..., None] * (np.array(style.ink, np.float32) - image)

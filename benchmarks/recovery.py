@@ -12,7 +12,6 @@ of public peers on the same words (see `recovery_peers`), ``--overlays`` picture
 from __future__ import annotations
 
 import argparse
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +37,9 @@ def make_recoverer(name: str, *, quality: str = "best", marks: str = "word", **m
 
 def rungs() -> dict[str, Any]:
     """Return the recoverers of the curve, from quick to good."""
-    from inktraj.recovery.scribe import Scribe
-
     found = {"tracer": make_recoverer("tracer")}
     found |= {f"scribe {quality}": make_recoverer("scribe", quality=quality) for quality in ("fast", "best")}
-    if "beam" in inspect.signature(Scribe).parameters:
-        found |= {f"scribe best, beam {beam}": make_recoverer("scribe", beam=beam) for beam in recovery_tables.BEAMS}
-    return found
+    return found | {f"scribe, beam {beam}": make_recoverer("scribe", beam=beam) for beam in recovery_tables.BEAMS}
 
 
 def parsed() -> argparse.Namespace:

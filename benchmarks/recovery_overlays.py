@@ -22,7 +22,7 @@ PANEL = (490, 132)  # width and height of the room for one picture, in the sheet
 GAP, LABEL, PAD = 10, 20, 6  # between rows, above pictures, around them
 SCALE = 3  # drawn so many times larger and then shrunk, to be smooth
 LINE, ARROW, ARROWS_EVERY = 1.7, 4.5, 45.0  # pixels of the sheet
-COLORS = 64  # in the PNG
+COLORS = 192  # in the PNG
 
 
 def write_overlays(folder: Path, words: Words, rows: list[Row], recoverer: Any, **look: Any) -> list[Path]:

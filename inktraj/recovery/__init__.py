@@ -6,7 +6,7 @@ A `Recoverer` turns a `WordCrop` into candidates, best first; `recover` is the o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,28 @@ from numpy.typing import NDArray
 from inktraj.errors import DataError
 from inktraj.ink import Ink
 from inktraj.page import WordCrop
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One choice of the pen, as the recoverer saw it.
+
+    Parameters
+    ----------
+    kind
+        ``"set-down"``, ``"go-on"`` (over a node of the ink's skeleton) or ``"lift"``.
+    stroke
+        The stroke's number.
+    place
+        x, y in the crop's pixels.
+    probability
+        Of what was chosen, given all chosen before.
+    """
+
+    kind: Literal["set-down", "go-on", "lift"]
+    stroke: int
+    place: tuple[float, float]
+    probability: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +48,13 @@ class Candidate:
         The strokes in the crop's frame (pixels), in writing order, with local widths.
     confidence
         In 0–1; None where the recoverer does not estimate it.
+    decisions
+        The choices along the strokes, in their order; empty where the recoverer does not tell.
     """
 
     ink: Ink
     confidence: float | None = None
+    decisions: tuple[Decision, ...] = ()
 
 
 @runtime_checkable

@@ -97,8 +97,9 @@ def cut_at_bends(graph: SkeletonGraph, pen: float, height: float) -> SkeletonGra
     order = np.sort(np.concatenate([np.arange(len(graph.points)), cuts]))
     owner = np.searchsorted(graph.start, cuts, side="right") - 1
     extra = np.bincount(owner, minlength=len(graph.ends))
-    new_start = np.sort(np.concatenate([graph.start + np.concatenate([[0], np.cumsum(extra)]),
-                                        cuts + 1 + np.arange(len(cuts))]))
+    new_start = np.sort(
+        np.concatenate([graph.start + np.concatenate([[0], np.cumsum(extra)]), cuts + 1 + np.arange(len(cuts))])
+    )
     node = len(graph.nodes) + np.arange(len(cuts))
     chain: list[tuple[int, int]] = []
     at = 0

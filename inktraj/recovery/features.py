@@ -96,7 +96,7 @@ def lines_of(word: WordGraph) -> Lines:
     y = np.clip(np.rint(g.points[:, 1]).astype(np.int64), 0, word.distance.shape[0] - 1)
     thickness = np.concatenate([2 * word.distance[y, x] - 0.5, 2 * radius[at]]) / word.pen
     dot = np.arange(len(ends)) >= len(g.ends)
-    low = points.min(0)
+    low = word.origin
     k = 1 / word.height
     return Lines((nodes - low) * k, radius * k, ends, start, (points - low) * k, thickness, dot, word.pen * k)
 

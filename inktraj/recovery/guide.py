@@ -51,7 +51,9 @@ def lie_of(features: F32) -> F32:
     x, y = 4 * features[:, 2 * SHAPE], features[:, 2 * SHAPE + 1]
     dx, dy = x[None] - x[:, None], y[None] - y[:, None]
     near = np.clip(dx, -1, 1)
-    return np.stack([near, np.abs(near), np.clip(dx, -4, 4) / 4, np.abs(np.clip(dx, -4, 4)) / 4, dy], -1).astype(np.float32)
+    return np.stack([near, np.abs(near), np.clip(dx, -4, 4) / 4, np.abs(np.clip(dx, -4, 4)) / 4, dy], -1).astype(
+        np.float32
+    )
 
 
 def edge_inputs(lines: Lines, net: Net) -> tuple[F32, NDArray[np.uint8], F32, I64]:

@@ -14,17 +14,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from inktraj.recovery.features import (
-    COUNT,
     FRONT,
     LAST,
     N_GO,
     N_START,
     N_STATE,
-    OPEN,
-    RIGHTMOST,
-    STROKES,
-    TURNED,
-    WAY,
     Net,
     Pen,
     go_features,
@@ -134,7 +128,8 @@ class Decisions(NamedTuple):
     """All choices met along given strokes, for training and for confidence; rows of one choice lie together.
 
     ``go_*`` are moves (go on or lift), ``start_*`` set-downs: features ``(rows, n)``, the half-edge drawn last, the
-    half-edge chosen (-1: lift), offsets of the choices into the rows, and the row that was taken.
+    half-edge chosen (-1: lift), offsets of the choices into the rows, the row that was taken, and the place in the
+    path: of the half-edge after which a move was chosen, or at which the pen was set down.
     """
 
     go: Any
@@ -142,11 +137,13 @@ class Decisions(NamedTuple):
     go_to: Any
     go_offsets: Any
     go_taken: Any
+    go_at: Any
     start: Any
     start_from: Any
     start_to: Any
     start_offsets: Any
     start_taken: Any
+    start_at: Any
 
 
 @njit(cache=True, nogil=True)
@@ -167,6 +164,7 @@ def decisions(net, path, marks):  # type: ignore[no-untyped-def]
     start_from, start_to = np.empty(n_start, np.int64), np.empty(n_start, np.int64)
     go_offsets, start_offsets = np.zeros(len(path) + 1, np.int64), np.zeros(len(marks), np.int64)
     go_taken, start_taken = np.zeros(len(path), np.int64), np.zeros(len(marks) - 1, np.int64)
+    go_at, start_at = np.zeros(len(path), np.int64), np.zeros(len(marks) - 1, np.int64)
     pen = new_pen(net)
     rows, choices, s_rows, s_choices = 0, 0, 0, 0
     for s in range(len(marks) - 1):
@@ -179,6 +177,7 @@ def decisions(net, path, marks):  # type: ignore[no-untyped-def]
                 if c == h:
                     start_taken[s_choices] = s_rows
                 s_rows += 1
+            start_at[s_choices] = marks[s]
             s_choices += 1
             start_offsets[s_choices] = s_rows
         move(net, pen, h, True)
@@ -194,14 +193,48 @@ def decisions(net, path, marks):  # type: ignore[no-untyped-def]
                 if c == h:
                     go_taken[choices] = rows
                 rows += 1
+            go_at[choices] = t - 1
             choices += 1
             go_offsets[choices] = rows
             if h >= 0:
                 move(net, pen, h, False)
     return Decisions(
-        go[:rows], go_from[:rows], go_to[:rows], go_offsets[: choices + 1], go_taken[:choices],
+        go[:rows], go_from[:rows], go_to[:rows], go_offsets[: choices + 1], go_taken[:choices], go_at[:choices],
         start[:s_rows], start_from[:s_rows], start_to[:s_rows], start_offsets[: s_choices + 1], start_taken[:s_choices],
+        start_at[:s_choices],
     )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _taken(scorer, features, source, target, offsets, rows):  # type: ignore[no-untyped-def]
+    out = np.empty(len(rows))
+    hidden, upper = np.empty(scorer.w2.shape[0], np.float32), np.empty(scorer.w2.shape[1], np.float32)
+    for i in range(len(rows)):
+        a, b = offsets[i], offsets[i + 1]
+        logits = np.empty(b - a)
+        for r in range(a, b):
+            logits[r - a] = _logit(scorer, source[r], target[r], features[r], hidden, upper)
+        _as_log_probabilities(logits, b - a)
+        out[i] = logits[rows[i] - a]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def taken(net, go, start, path, marks):  # type: ignore[no-untyped-def]
+    """The log-probability of each choice along given strokes.
+
+    Returns
+    -------
+    at, kind, log_probability
+        Place in the path of each choice, in order of kind: 0 set-down before it, 1 going on after it, 2 a lift after it.
+    """
+    d = decisions(net, path, marks)
+    moved = _taken(go, d.go, d.go_from, d.go_to, d.go_offsets, d.go_taken)
+    set_down = _taken(start, d.start, d.start_from, d.start_to, d.start_offsets, d.start_taken)
+    kind = np.zeros(len(set_down) + len(moved), np.int64)
+    for i in range(len(moved)):
+        kind[len(set_down) + i] = 2 if d.go_to[d.go_taken[i]] < 0 else 1
+    return np.concatenate((d.start_at, d.go_at)), kind, np.concatenate((set_down, moved))
 
 
 class _Beam(NamedTuple):

@@ -58,6 +58,12 @@ class WordGraph:
         """Raster pixels per crop pixel, the mean of both axes."""
         return float(np.sqrt(self.scale.prod()))
 
+    @property
+    def origin(self) -> F64:
+        """``(2,)`` the upper left corner of lines and dots, in raster pixels."""
+        lone = self.graph.nodes[self.graph.degree() == 0]
+        return np.asarray(np.concatenate([self.graph.points, lone, self.specks]).min(0))
+
     def in_crop(self, points: F64) -> F64:
         """Raster points ``(n, 2)`` in the crop's pixels."""
         return np.asarray((points - 0.5) / self.scale - 0.5 + self.corner)

@@ -103,7 +103,9 @@ def collate_rows(ways: Sequence[Decisions], owner: Sequence[int], edges: Sequenc
     return out[0], out[1]
 
 
-def imitation_batch(samples: Sequence[Sample], texts: Sequence[str], rng: np.random.Generator) -> tuple[Guided, Rows, Rows]:
+def imitation_batch(
+    samples: Sequence[Sample], texts: Sequence[str], rng: np.random.Generator
+) -> tuple[Guided, Rows, Rows]:
     """The recorded ways of some words, bent."""
     inputs, ways = [], []
     for sample in samples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +47,9 @@ def guide_of(network: Network) -> Guide:
     return Guide({k: v.detach().numpy().copy() for k, v in network.state_dict().items()}, network.config)
 
 
-def judge(network: Network, samples: Sequence[Sample], texts: Sequence[str] | None = None, width: int = 4) -> dict[str, float]:
+def judge(
+    network: Network, samples: Sequence[Sample], texts: Sequence[str] | None = None, width: int = 4
+) -> dict[str, float]:
     """Figures of the network's best ways on some words."""
     guide = guide_of(network)
     rows = []
@@ -59,7 +62,14 @@ def judge(network: Network, samples: Sequence[Sample], texts: Sequence[str] | No
         marks = np.append(np.flatnonzero(down[best, :n]), n)
         lines = sample.lines
         rows.append(
-            outcome(lines.points, lines.start, path[best, :n].astype(np.int64), marks, sample.reference, len(sample.reference_marks) - 1)
+            outcome(
+                lines.points,
+                lines.start,
+                path[best, :n].astype(np.int64),
+                marks,
+                sample.reference,
+                len(sample.reference_marks) - 1,
+            )
         )
     dtw, lifts, away = np.array(rows).T
     return {
@@ -125,7 +135,7 @@ def imitate(
         step += 1
         share = step / steps
         for group in optimizer.param_groups:
-            group["lr"] = rate * min(1.0, step / 300) * (0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * share)))
+            group["lr"] = rate * min(1.0, step / 300) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
         torch.manual_seed(seed * 1_000_003 + step)
         moves, set_downs = choices(network, words, go, start, drop)
         loss = -(moves.sum() + set_downs.sum()) / batch

@@ -132,7 +132,9 @@ def _bridged(net: Net, a: int, b: int) -> list[int] | None:
             v = net.ends[way[-1] // 2, 1 - way[-1] % 2] if way else source
             if v == target:
                 return way
-            longer += [[*way, int(h)] for h in net.half[net.first[v] : net.first[v + 1]] if h // 2 not in (x // 2 for x in way)]
+            longer += [
+                [*way, int(h)] for h in net.half[net.first[v] : net.first[v + 1]] if h // 2 not in (x // 2 for x in way)
+            ]
         ways = longer[:200]
     return None
 
@@ -174,7 +176,11 @@ def match(lines: Lines, net: Net, strokes: list[np.ndarray]) -> list[list[int]]:
         stopped = (int(last[0]), float((last[2] + 1) / last[3]))
         stopped = stopped if 0.25 <= stopped[1] < 0.9 and len(runs) and share[-1] >= 0.25 else None
         if stopped is not None and (not len(kept) or kept[-1] != len(runs) - 1):
-            ways = [*ways[:-1], _connected(net, [*(ways[-1] if ways else []), int(last[0])])[-1]] if ways else [[int(last[0])]]
+            ways = (
+                [*ways[:-1], _connected(net, [*(ways[-1] if ways else []), int(last[0])])[-1]]
+                if ways
+                else [[int(last[0])]]
+            )
         if joins and ways and found:
             whole = _connected(net, found[-1] + ways[0])
             found[-1:] = whole

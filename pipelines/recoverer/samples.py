@@ -61,9 +61,7 @@ def picture_of(words: Words, index: int, variant: int) -> tuple[np.ndarray, list
 
 def on_graph(word: WordGraph, strokes: list[np.ndarray]) -> list[np.ndarray]:
     """Strokes in the crop's pixels, in the graph's units."""
-    g = word.graph
-    low = np.concatenate([g.points, g.nodes[g.degree() == 0], word.specks]).min(0)
-    return [((s - word.corner + 0.5) * word.scale + 0.5 - low) / word.height for s in strokes]
+    return [((s - word.corner + 0.5) * word.scale + 0.5 - word.origin) / word.height for s in strokes]
 
 
 def make_sample(words: Words, index: int, variant: int) -> Sample | None:
@@ -86,13 +84,23 @@ def make_sample(words: Words, index: int, variant: int) -> Sample | None:
     marks = np.cumsum([0] + [len(stroke) for stroke in found])
     side = np.ptp(np.concatenate(strokes), axis=0).max()
     reference = [resample(s, REFERENCE_STEP * side) for s in strokes]
-    return Sample(
-        index, lines, path, marks, np.concatenate(reference), np.cumsum([0] + [len(s) for s in reference])
-    )
+    return Sample(index, lines, path, marks, np.concatenate(reference), np.cumsum([0] + [len(s) for s in reference]))
 
 
 # name of each stored array, and how many entries it has for a word
-ARRAYS = ("nodes", "radius", "ends", "start", "points", "thickness", "dot", "path", "marks", "reference", "reference_marks")
+ARRAYS = (
+    "nodes",
+    "radius",
+    "ends",
+    "start",
+    "points",
+    "thickness",
+    "dot",
+    "path",
+    "marks",
+    "reference",
+    "reference_marks",
+)
 
 
 def _arrays(sample: Sample) -> dict[str, np.ndarray]:
@@ -130,7 +138,9 @@ def _read(path: Path) -> list[Sample]:
         for name in ARRAYS:
             a, b = data[name + "_offsets"][k : k + 2]
             rows = data[name][a:b]
-            part[name] = rows.astype(np.float64 if rows.dtype.kind == "f" else bool if rows.dtype.kind == "b" else np.int64)
+            part[name] = rows.astype(
+                np.float64 if rows.dtype.kind == "f" else bool if rows.dtype.kind == "b" else np.int64
+            )
         lines = Lines(*(part[name] for name in ARRAYS[:7]), pen)
         out.append(Sample(word, lines, *(part[name] for name in ARRAYS[7:])))
     return out

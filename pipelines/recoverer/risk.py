@@ -1,0 +1,176 @@
+"""The second stage: make the ways that come out of the search good ones.
+
+Imitation never sees its own mistakes and weighs all choices alike. Here the search proposes several ways for each word,
+each way's distance from the recording is measured, and the expected distance under the policy's own probabilities is
+made small (minimum Bayes risk training, as in speech recognition: Prabhavalkar et al., ICASSP 2018).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inktraj.recovery.features import make_net
+from inktraj.recovery.guide import Guide, edge_inputs
+from inktraj.recovery.policy import Decisions, decisions, search
+from recoverer.batches import TEXT_SHARE, Guided, Rows, ahead, collate_rows, collate_words, order_of
+from recoverer.learn import encode, guide_of, judge, log_probabilities
+from recoverer.network import Network
+from recoverer.outcome import outcome
+from recoverer.samples import Sample
+
+PROPOSALS = 8  # ways from the search
+WIDTH = 8
+WORTH_LIFT, WORTH_START = 0.15, 0.3  # what a pen-up error and a missed start cost; 1 is a DTW of 0.01
+WORST = 10.0  # no way costs more
+START_NEAR = 0.05  # of the longer side
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """Ways for a batch of words, the recorded one first, with their costs."""
+
+    words: Guided
+    go: Rows
+    start: Rows
+    owner: Tensor  # the word of each way
+    cost: Tensor
+    recorded: Tensor  # bool
+
+
+def cost_of(sample: Sample, points: np.ndarray, reference: np.ndarray, path: np.ndarray, marks: np.ndarray) -> float:
+    dtw, lifts, away = outcome(points, sample.lines.start, path, marks, reference, len(sample.reference_marks) - 1)
+    return min(dtw / 0.01, WORST) + WORTH_LIFT * min(lifts, 6) + WORTH_START * (away > START_NEAR)
+
+
+def propose(guide: Guide, samples: Sequence[Sample], texts: Sequence[str], rng: np.random.Generator) -> Proposals:
+    """Search each word, bent anew, and measure what comes out."""
+    inputs, ways, owner, cost, recorded = [], [], [], [], []
+    for k, (sample, text) in enumerate(zip(samples, texts, strict=True)):
+        slant, stretch = rng.normal(0, 0.12), np.exp(rng.normal(0, 0.1))
+        turn = np.array([[stretch, 0.0], [-slant, 1.0]])
+        lines = sample.lines
+        points, nodes, reference = lines.points @ turn, lines.nodes @ turn, sample.reference @ turn
+        low = points.min(0)
+        points, reference = points - low, reference - low
+        lines = lines._replace(points=points, nodes=nodes - low)
+        net = make_net(lines)
+        inputs.append(edge_inputs(lines, net))
+        go, start = guide(lines, net, text)
+        score, path, down, size = search(net, go, start, WIDTH, 3, PROPOSALS, 5.0, 3 * len(net.ends) + 2)
+        candidates = [(sample.path, sample.marks, True)]
+        for h in np.flatnonzero(score > -np.inf):
+            n = size[h]
+            candidates.append((path[h, :n].astype(np.int64), np.append(np.flatnonzero(down[h, :n]), n), False))
+        seen = set()
+        for way, marks, is_recorded in candidates:
+            key = (way.tobytes(), marks.tobytes())
+            if key in seen:
+                continue
+            seen.add(key)
+            ways.append(decisions(net, way, marks))
+            owner.append(k)
+            cost.append(cost_of(sample, points, reference, way, marks))
+            recorded.append(is_recorded)
+    rows: list[Decisions] = ways
+    go_rows, start_rows = collate_rows(rows, owner, [len(f) for f, *_ in inputs])
+    return Proposals(
+        collate_words(inputs, texts),
+        go_rows,
+        start_rows,
+        torch.tensor(owner),
+        torch.tensor(cost, dtype=torch.float32),
+        torch.tensor(recorded),
+    )
+
+
+def way_scores(network: Network, p: Proposals, drop: float) -> Tensor:
+    """Log-probability of each way."""
+    h = encode(network, p.words, drop)
+    total = torch.zeros(len(p.owner))
+    for head, rows in ((network.go, p.go), (network.start, p.start)):
+        logits = head(h, p.words.forward, rows.features, rows.source, rows.target)
+        total = total.index_add(0, rows.way, log_probabilities(logits, rows))
+    return total
+
+
+def refine(
+    network: Network,
+    samples: Sequence[Sample],
+    texts: Sequence[str],
+    held_out: Sequence[Sample],
+    *,
+    words: int,
+    batch: int,
+    rate: float,
+    imitation: float,
+    seed: int,
+    checkpoint: Path,
+    every: int = 100,
+) -> None:
+    """Minimise the expected cost of what the search finds, with a little imitation to stay probable."""
+    sizes = np.array([len(s.lines.ends) for s in samples])
+    steps = words // batch
+    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.01, betas=(0.9, 0.98))
+    step = 0
+    if checkpoint.exists():
+        saved = torch.load(checkpoint)
+        network.load_state_dict(saved["network"])
+        optimizer.load_state_dict(saved["optimizer"])
+        step = saved["step"]
+        print(f"resumed at step {step} of {steps}", flush=True)
+    current = [guide_of(network)]
+
+    def batches():
+        done, epoch = 0, 0
+        while done < steps:
+            for part in order_of(sizes, batch, np.random.default_rng([seed, epoch])):
+                done += 1
+                if done > steps:
+                    return
+                if done > step:
+                    own = np.random.default_rng([seed, 2, done])
+                    known = [texts[k] if own.random() < TEXT_SHARE else "" for k in part]
+                    yield propose(current[0], [samples[k] for k in part], known, own)
+            epoch += 1
+
+    begin = time.time()
+    losses = []
+    network.eval()
+    for p in ahead(batches(), 3):
+        step += 1
+        for group in optimizer.param_groups:
+            group["lr"] = rate * min(1.0, step / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / steps)))
+        score = way_scores(network, p, 0.0)
+        n = int(p.owner[-1]) + 1
+        top = torch.full((n,), -torch.inf).scatter_reduce(0, p.owner, score.detach(), "amax")
+        weight = torch.exp(score - top[p.owner])
+        weight = weight / torch.zeros(n).index_add(0, p.owner, weight)[p.owner]
+        risk = (weight * p.cost).sum() / n
+        loss = risk - imitation * score[p.recorded].sum() / n
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+        optimizer.step()
+        least = torch.full((n,), torch.inf).scatter_reduce(0, p.owner, p.cost, "amin").mean()
+        losses.append((risk.item(), least.item(), -score[p.recorded].mean().item()))
+        if step % 25 == 0:
+            current[0] = guide_of(network)
+        if step % every == 0 or step == steps:
+            figures = judge(network, held_out)
+            mean = np.mean(losses[-every:], 0)
+            print(
+                f"{step}/{steps} {time.time() - begin:.0f} s, risk {mean[0]:.4f} (best way {mean[1]:.4f}), imitation {mean[2]:.3f};",
+                ", ".join(f"{k} {v:.4f}" for k, v in figures.items()),
+                flush=True,
+            )
+            partial = checkpoint.with_suffix(".partial")
+            torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, partial)
+            partial.rename(checkpoint)

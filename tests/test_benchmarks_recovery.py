@@ -34,7 +34,7 @@ from inktraj.ink import Frame, Ink  # noqa: E402
 from inktraj.recovery import Candidate, crop_of, recover  # noqa: E402
 from inktraj.recovery.tracer import Tracer  # noqa: E402
 
-# What shared notes on the benchmarks promise for every record.
+# Every record has these; more may come.
 PROMISED = {
     "words",
     "failures",

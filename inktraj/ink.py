@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from inktraj.errors import DataError
 
 FloatArray = NDArray[np.float64]
+TimesSource = Literal["recorded", "estimated"]
+TIMES_SOURCES: tuple[TimesSource, ...] = get_args(TimesSource)
+"""What `Ink.times_source` may say of times, besides None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +81,22 @@ class Ink:
         Local stroke width at each point, arrays ``(n,)`` beside the strokes, in the frame's unit.
     times
         Time of each point in seconds, arrays ``(n,)``, non-decreasing over the whole ink.
+    times_source
+        Where the times come from: ``"recorded"`` by a device as the pen moved, ``"estimated"`` afterwards by a model
+        (`inktraj.recovery.speed`), or None where that is not known, and where there are no times.
 
     Raises
     ------
     DataError
-        A stroke is empty, of another shape, or holds NaN or infinity; widths or times do not fit.
+        A stroke is empty, of another shape, or holds NaN or infinity; widths or times do not fit; there is a source
+        of times but no times, or it has another name.
     """
 
     strokes: tuple[FloatArray, ...]
     frame: Frame
     widths: tuple[FloatArray, ...] | None = None
     times: tuple[FloatArray, ...] | None = None
+    times_source: TimesSource | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strokes", _arrays(self.strokes, "stroke", (2,)))
@@ -103,6 +112,10 @@ class Ink:
             raise DataError("a stroke width is negative")
         if self.times and (np.diff(np.concatenate(self.times)) < 0).any():
             raise DataError("times go backwards; they must not decrease over the whole ink")
+        if self.times_source not in (None, *TIMES_SOURCES):
+            raise DataError(f"times_source is {self.times_source!r}, expected {', '.join(TIMES_SOURCES)} or None")
+        if self.times_source is not None and self.times is None:
+            raise DataError(f"times_source is {self.times_source!r}, but there are no times")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ink):
@@ -118,6 +131,7 @@ class Ink:
             and same(self.strokes, other.strokes)
             and same(self.widths, other.widths)
             and same(self.times, other.times)
+            and self.times_source == other.times_source
         )
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside
@@ -201,7 +215,8 @@ class Ink:
         if widths is not None:
             scale = float(np.sqrt(abs(np.linalg.det(m[:, :2]))))
             widths = tuple(w * scale for w in widths)
-        return Ink(tuple(s @ m[:, :2].T + m[:, 2] for s in self.strokes), frame, widths, self.times)
+        strokes = tuple(s @ m[:, :2].T + m[:, 2] for s in self.strokes)
+        return Ink(strokes, frame, widths, self.times, self.times_source)
 
     @classmethod
     def concat(cls, inks: Sequence[Ink], frame: Frame) -> Ink:
@@ -259,7 +274,8 @@ class Ink:
 
     def _repr_html_(self) -> str:
         size = f"{self.frame.width:g}×{self.frame.height:g} {self.frame.unit}"
-        caption = f"{len(self.strokes)} strokes, {self.n_points} points, {size}"
+        times = "" if self.times is None else f", times {self.times_source or 'of unknown source'}"
+        caption = f"{len(self.strokes)} strokes, {self.n_points} points, {size}{times}"
         if not self.strokes:
             return f"<em>empty ink ({caption})</em>"
         thickness = max(self.bounds[2] - self.bounds[0], self.bounds[3] - self.bounds[1]) / 120

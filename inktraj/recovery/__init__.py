@@ -91,7 +91,11 @@ class Recoverer(Protocol):
 
 
 def recover(
-    crop_or_image: WordCrop | NDArray[np.uint8], *, recoverer: Recoverer | None = None, text: str | None = None
+    crop_or_image: WordCrop | NDArray[np.uint8],
+    *,
+    recoverer: Recoverer | None = None,
+    text: str | None = None,
+    times: bool = False,
 ) -> Ink:
     """Recover the ordered strokes of one word.
 
@@ -104,6 +108,9 @@ def recover(
         None: the geometric `inktraj.recovery.tracer.Tracer`.
     text
         What the word says, where known; a recoverer may ignore it.
+    times
+        Give the points plausible times by `inktraj.recovery.speed.with_times`; the ink's ``times_source`` is then
+        ``"estimated"``. Times that the recoverer itself gave stay as they are.
 
     Returns
     -------
@@ -120,7 +127,12 @@ def recover(
 
     crop = crop_or_image if isinstance(crop_or_image, WordCrop) else crop_of(crop_or_image)
     candidates = (recoverer or Tracer())(crop, text=text)
-    return candidates[0].ink
+    ink = candidates[0].ink
+    if times and ink.times is None:
+        from inktraj.recovery.speed import with_times
+
+        ink = with_times(ink)
+    return ink
 
 
 def crop_of(image: NDArray[np.uint8]) -> WordCrop:

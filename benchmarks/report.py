@@ -45,7 +45,7 @@ NOTES = {
         "marginal notes and frames, which its truth leaves out."
     ),
     "recovery": (
-        "DTW is the mean cost along the path in the reference's box (its longer side is 1); `dtw_under_001` is the share "
+        "DTW is the mean cost along the path in the reference's box (its longer side is 1), `dtw_under_001` the share "
         "of words below 0.01. The signed pen-up error is above 0 where too many strokes were found. The tables of "
         "`sweep` change one respect of clean pictures at a time (heights, pens and blurs in pixels, noise in grey "
         "levels); those of `peers` are over the words which all recovered, and their failures over all words."

@@ -13,8 +13,8 @@ Conventions
   window of 2 × `WINDOW`.
 * In a sharp corner the pen has the mean of the velocities before and behind it, whose size is v cos(θ / 2) for a turn
   of θ: the pen nearly stops where it turns back. It nearly stops at both ends of a stroke, too, and of a closed one.
-* Speeding up and slowing down are limited to `ACCELERATION`, so that a straight stroke gets the bell-like profile which
-  the models of least jerk (Flash & Hogan 1985) and of lognormal impulses (Plamondon 1995) also give, with straight sides.
+* Speeding up and slowing down are limited to `ACCELERATION`. So a straight stroke is fastest in the middle, as in
+  the models of least jerk (Flash & Hogan 1985) and of lognormal impulses (Plamondon 1995); its profile is more angular.
 * In the air the pen goes straight from stroke to stroke by the movement of least jerk whose greatest acceleration is
   `ACCELERATION`: √(10/√3 · d / a) for a distance d, after `LIFT`.
 * No stroke is shorter than `DWELL`; a dot lasts so long before the pen leaves it.
@@ -24,8 +24,8 @@ References
 Lacquaniti, Terzuolo & Viviani 1983: The law relating the kinematic and figural aspects of drawing movements. Acta
 Psychologica 54, 115–130. Viviani & Terzuolo 1982: Trajectory determines movement dynamics. Neuroscience 7, 431–437.
 Viviani & Schneider 1991: A developmental study of the relationship between geometry and kinematics in drawing
-movements. J. Exp. Psychol. Hum. Percept. Perform. 17, 198–218. Viviani & Flash 1995: Minimum-jerk, two-thirds power law,
-and isochrony. Ibid. 21, 32–53. Flash & Hogan 1985: The coordination of arm movements. J. Neurosci. 5, 1688–1703.
+movements. J. Exp. Psychol. Hum. Percept. Perform. 17, 198–218. Viviani & Flash 1995: Minimum-jerk, two-thirds power
+law, and isochrony. Ibid. 21, 32–53. Flash & Hogan 1985: The coordination of arm movements. J. Neurosci. 5, 1688–1703.
 Plamondon 1995: A kinematic theory of rapid human movements. Biol. Cybern. 72, 295–307.
 """
 
@@ -39,26 +39,26 @@ from numpy.typing import NDArray
 from inktraj.errors import DataError
 from inktraj.ink import FloatArray, Ink
 
-GAIN = 10.0
+GAIN = 13.0
 """K of the power law, in h^(2/3)/s; with `STRAIGHT` = 1, the speed on a straight line in heights a second."""
 
 STRAIGHT = 1.0
 """α of the power law in 1/h: much less curvature than this counts as none."""
 
-ACCELERATION = 150.0
+ACCELERATION = 220.0
 """Greatest tangential acceleration, and greatest acceleration in the air, in heights/s²."""
 
 CREEP = 0.5
 """Least speed in heights/s: of a pen that sets down, lifts off or turns back."""
 
-LIFT = 0.06
+LIFT = 0.05
 """Seconds to lift the pen and to set it down."""
 
 DWELL = 0.04
 """Least duration of a stroke in seconds; that of a dot."""
 
-WINDOW = 0.08
-"""Arc length in heights on either side of a point over which curvature is measured; a quarter of it for corners."""
+WINDOW = 0.12
+"""Arc length in heights on either side of a point over which curvature is measured; a sixth of it for corners."""
 
 CORNER = pi / 3
 """A polyline that turns by more (radians) between two long segments has a corner there, and is no coarse curve."""
@@ -81,9 +81,9 @@ def with_times(ink: Ink, *, height: float | None = None) -> Ink:
     Returns
     -------
     Ink
-        The same with ``times_source="estimated"``. Times begin at 0, increase strictly within each stroke, and do not
-        decrease from one to the next. Scaling, moving, turning over and (with `height`) rotating the ink does not change
-        them. Repeated points are passed at once; a stroke of nothing else is a dot.
+        The same with ``times_source="estimated"``. Times begin at 0, increase strictly within each stroke, and from one
+        to the next. Scaling (a given `height` with it), moving and mirroring the ink does not change them. Repeated
+        points are passed at once; a stroke of nothing else is a dot.
 
     Raises
     ------
@@ -129,8 +129,8 @@ def _in_heights(points: FloatArray, first: NDArray[np.intp], height: float | Non
         size = _checked(height) / scale
         if extent > _LARGEST * size:
             raise DataError(
-                f"the ink is over {_LARGEST:,.0f} times as large as the writing height of {height:g}; is that in another "
-                "unit than the ink's frame?"
+                f"the ink is over {_LARGEST:,.0f} times as large as the writing height of {height:g}; is that in "
+                "another unit than the ink's frame?"
             )
     moved: FloatArray = (points - low.min(axis=0)) / size
     return moved
@@ -173,7 +173,7 @@ def _speeds(points: FloatArray, steps: FloatArray, stroke: NDArray[np.intp]) -> 
     half = np.where(turn > CORNER, np.minimum(half, WINDOW), half)
     peak = GAIN * (np.divide(turn, half, out=np.zeros_like(turn), where=half > 0) + STRAIGHT) ** (-1 / 3)
 
-    corner = np.cos(_turns(points, arc, low, high, WINDOW / 4)[0] / 2)
+    corner = np.cos(_turns(points, arc, low, high, WINDOW / 6)[0] / 2)
     energy = np.maximum(peak * corner, CREEP) ** 2
     energy[starts] = energy[ends] = CREEP**2
     # v² changes by at most 2 a s over a way of s. As it is least at all ends, no stroke touches another's.

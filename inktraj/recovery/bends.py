@@ -6,6 +6,8 @@ stroke can begin or end at the bend; going on over such a node is going straight
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numba import njit
 
@@ -107,7 +109,7 @@ def cut_at_bends(graph: SkeletonGraph, pen: float, height: float) -> SkeletonGra
         inner = node[at : at + int(extra[i])].tolist()
         at += int(extra[i])
         stops = [a, *inner, b]
-        chain += list(zip(stops[:-1], stops[1:], strict=True))
+        chain += list(itertools.pairwise(stops))
     typical = float(np.median(graph.radius)) if len(graph.radius) else pen / 2
     return SkeletonGraph(
         np.concatenate([graph.nodes, graph.points[cuts]]),

@@ -1,14 +1,16 @@
 """The guide: a small transformer which says of each edge of a word's graph what it is within the whole word.
 
 It sees the shapes and places of all edges at once, and so knows letters where single junctions cannot: its vectors go
-into the policy's choices. The arithmetic is plain numpy; a word has a few dozen edges.
+into the policy's choices. A word has a few dozen edges: one core is enough.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from inktraj.recovery.features import N_EDGE, SHAPE, Lines, Net, edge_features, forward_sides, shared_ends
@@ -41,7 +43,7 @@ def letters_of(text: str) -> tuple[I64, F32]:
     number = np.array([LETTERS.find(c) % N_LETTERS for c in letters], np.int64)
     k = np.arange(len(letters), dtype=np.float32)
     share = (k + 0.5) / max(len(letters), 1)
-    waves = [f(np.pi * share * w) for w in (1, 2, 4) for f in (np.sin, np.cos)]
+    waves: list[Any] = [np.sin(np.pi * share * w) for w in (1, 2, 4)] + [np.cos(np.pi * share * w) for w in (1, 2, 4)]
     rest = [share, k / 8, np.full_like(k, len(letters) / 8), (len(letters) - k) / 8]
     return number, np.stack([*waves, *rest], 1).astype(np.float32).reshape(-1, 10)
 
@@ -66,9 +68,119 @@ def edge_inputs(lines: Lines, net: Net) -> tuple[F32, NDArray[np.uint8], F32, I6
     return features, bits, lie_of(features), forward_sides(net)
 
 
-def _normed(x: F32, weight: F32, bias: F32) -> F32:
-    x = x - x.mean(-1, keepdims=True)
-    return np.asarray(x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight + bias)
+class _Stack(NamedTuple):
+    """The transformer's arrays, layers stacked, matrices as ``(in, out)``."""
+
+    norm1: Any
+    qkv: Any
+    qkv_bias: Any
+    out: Any
+    out_bias: Any
+    norm2: Any
+    up: Any
+    up_bias: Any
+    down: Any
+    down_bias: Any
+    shared: Any
+    lie: Any
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _linear(x, w, bias, out):  # type: ignore[no-untyped-def]
+    """``out = x @ w + bias``; rows by four, so that each row of `w` is read once for all of them.
+
+    Words are small: a threaded matrix product costs more in waking its threads than in arithmetic.
+    """
+    n, k = x.shape
+    m = w.shape[1]
+    for i in range(0, n - n % 4, 4):
+        for j in range(m):
+            out[i, j] = out[i + 1, j] = out[i + 2, j] = out[i + 3, j] = bias[j]
+        for p in range(k):
+            a, b, c, d = x[i, p], x[i + 1, p], x[i + 2, p], x[i + 3, p]
+            for j in range(m):
+                v = w[p, j]
+                out[i, j] += a * v
+                out[i + 1, j] += b * v
+                out[i + 2, j] += c * v
+                out[i + 3, j] += d * v
+    for i in range(n - n % 4, n):
+        for j in range(m):
+            out[i, j] = bias[j]
+        for p in range(k):
+            a = x[i, p]
+            for j in range(m):
+                out[i, j] += a * w[p, j]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _norm(x, weights, out):  # type: ignore[no-untyped-def]
+    """Layer norm of each row; `weights` holds gain and bias."""
+    n, d = x.shape
+    for i in range(n):
+        mean, square = np.float32(0), np.float32(0)
+        for j in range(d):
+            mean += x[i, j]
+        mean /= np.float32(d)
+        for j in range(d):
+            square += (x[i, j] - mean) ** 2
+        scale = np.float32(1) / np.sqrt(square / np.float32(d) + np.float32(1e-5))
+        for j in range(d):
+            out[i, j] = (x[i, j] - mean) * scale * weights[0, j] + weights[1, j]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _attend(qkv, bits, lie, shared, weights, heads, logits, out):  # type: ignore[no-untyped-def]
+    n, d = out.shape
+    size = d // heads
+    scale = np.float32(size**-0.5)
+    for i in range(n):
+        for h in range(heads):
+            top = np.float32(-1e30)
+            for j in range(n):
+                dot = np.float32(0)
+                for k in range(h * size, (h + 1) * size):
+                    dot += qkv[i, k] * qkv[j, d + k]
+                bias = shared[bits[i, j], h]
+                for k in range(N_PLACE):
+                    bias += lie[i, j, k] * weights[k, h]
+                logits[j] = dot * scale + bias
+                top = max(top, logits[j])
+            total = np.float32(0)
+            for j in range(n):
+                logits[j] = np.exp(logits[j] - top)
+                total += logits[j]
+            for k in range(h * size, (h + 1) * size):
+                out[i, k] = 0
+            for j in range(n):
+                weight = logits[j] / total
+                for k in range(h * size, (h + 1) * size):
+                    out[i, k] += weight * qkv[j, 2 * d + k]
+
+
+@njit(cache=True, nogil=True)
+def _encode(x, bits, lie, stack, heads, final):  # type: ignore[no-untyped-def]
+    """The layers' work on the tokens ``x (n, d)``, in place; returns their normed vectors."""
+    n, d = x.shape
+    inner = stack.up.shape[2]
+    y, z = np.empty((n, d), np.float32), np.empty((n, d), np.float32)
+    qkv, up = np.empty((n, 3 * d), np.float32), np.empty((n, inner), np.float32)
+    logits = np.empty(n, np.float32)
+    for layer in range(len(stack.qkv)):
+        _norm(x, stack.norm1[layer], y)
+        _linear(y, stack.qkv[layer], stack.qkv_bias[layer], qkv)
+        _attend(qkv, bits, lie, stack.shared[layer], stack.lie[layer], heads, logits, y)
+        _linear(y, stack.out[layer], stack.out_bias[layer], z)
+        x += z
+        _norm(x, stack.norm2[layer], y)
+        _linear(y, stack.up[layer], stack.up_bias[layer], up)
+        for i in range(n):
+            for j in range(inner):
+                up[i, j] = max(up[i, j], np.float32(0))
+        _linear(up, stack.down[layer], stack.down_bias[layer], z)
+        x += z
+    _norm(x, final, y)
+    return y
 
 
 class Guide:
@@ -83,7 +195,31 @@ class Guide:
     """
 
     def __init__(self, weights: dict[str, F32], config: Config) -> None:
-        self.weights, self.config = weights, config
+        self.config = config
+        w = self.weights = {k: np.ascontiguousarray(v.T if _is_matrix(k) else v, np.float32) for k, v in weights.items()}
+        layers = [f"layers.{k}." for k in range(config.depth)]
+
+        def stacked(name: str) -> F32:
+            return np.stack([w[layer + name] for layer in layers])
+
+        def norms(name: str) -> F32:
+            return np.stack([np.stack([w[f"{layer}{name}.weight"], w[f"{layer}{name}.bias"]]) for layer in layers])
+
+        self._stack = _Stack(
+            norms("norm1"),
+            stacked("qkv.weight"),
+            stacked("qkv.bias"),
+            stacked("out.weight"),
+            stacked("out.bias"),
+            norms("norm2"),
+            stacked("up.weight"),
+            stacked("up.bias"),
+            stacked("down.weight"),
+            stacked("down.bias"),
+            stacked("shared"),
+            stacked("lie"),
+        )
+        self._final = np.stack([w["norm.weight"], w["norm.bias"]])
 
     def __call__(self, lines: Lines, net: Net, text: str | None = None) -> tuple[Scorer, Scorer]:
         """Return the scorers of moves and of set-downs for one word, with its `text` where known."""
@@ -91,30 +227,22 @@ class Guide:
         h = self._encode(features, bits, lie, text or "")
         return self._scorer("go", h, forward), self._scorer("start", h, forward)
 
+    def _linear(self, name: str, x: F32) -> F32:
+        w = self.weights
+        out = np.empty((len(x), w[name + ".weight"].shape[1]), np.float32)
+        _linear(x, w[name + ".weight"], w[name + ".bias"], out)
+        return out
+
     def _encode(self, features: F32, bits: NDArray[np.uint8], lie: F32, text: str) -> F32:
-        w, heads = self.weights, self.config.heads
-        x = ((features - w["mean"]) * w["scale"]) @ w["enter.weight"].T + w["enter.bias"]
+        w = self.weights
+        x = self._linear("enter", (features - w["mean"]) * w["scale"])
         number, place = letters_of(text)
         t = len(number)
         if t:
-            x = np.concatenate([w["letter.weight"][number] + place @ w["place.weight"].T + w["place.bias"], x])
+            x = np.concatenate([w["letter.weight"][number] + self._linear("place", place), x])
             bits = np.pad(bits, ((t, 0), (t, 0)))
             lie = np.pad(lie, ((t, 0), (t, 0), (0, 0)))
-        n, d = x.shape
-        for k in range(self.config.depth):
-            p = f"layers.{k}."
-            bias = w[p + "shared"][bits] + lie @ w[p + "lie"]  # n n heads
-            y = _normed(x, w[p + "norm1.weight"], w[p + "norm1.bias"])
-            qkv = (y @ w[p + "qkv.weight"].T + w[p + "qkv.bias"]).reshape(n, 3, heads, d // heads).transpose(1, 2, 0, 3)
-            logits = qkv[0] @ qkv[1].transpose(0, 2, 1) * (d // heads) ** -0.5 + bias.transpose(2, 0, 1)
-            logits = np.exp(logits - logits.max(-1, keepdims=True))
-            logits /= logits.sum(-1, keepdims=True)
-            y = (logits @ qkv[2]).transpose(1, 0, 2).reshape(n, d)
-            x = x + y @ w[p + "out.weight"].T + w[p + "out.bias"]
-            y = _normed(x, w[p + "norm2.weight"], w[p + "norm2.bias"])
-            y = np.maximum(y @ w[p + "up.weight"].T + w[p + "up.bias"], 0)
-            x = x + y @ w[p + "down.weight"].T + w[p + "down.bias"]
-        return _normed(x[t:], w["norm.weight"], w["norm.bias"])
+        return np.asarray(_encode(x, bits, lie, self._stack, self.config.heads, self._final)[t:])
 
     def _scorer(self, name: str, h: F32, forward: I64) -> Scorer:
         w = self.weights
@@ -122,15 +250,20 @@ class Guide:
         at = 2 * (half // 2) + (half % 2 != forward[half // 2])
 
         def table(kind: str) -> F32:
-            rows = (h @ w[f"{name}.{kind}.weight"].T + w[f"{name}.{kind}.bias"]).reshape(-1, self.config.hidden)
-            return np.concatenate([rows[at], w[f"{name}.no_{kind}"][None]]).astype(np.float32)
+            rows = self._linear(f"{name}.{kind}", h).reshape(-1, self.config.hidden)
+            return np.concatenate([rows[at], w[f"{name}.no_{kind}"][None]])
 
         return Scorer(
             table("source") + w[f"{name}.w1.bias"],
             table("target"),
-            np.ascontiguousarray(w[f"{name}.w1.weight"].T),
-            np.ascontiguousarray(w[f"{name}.w2.weight"].T),
+            w[f"{name}.w1.weight"],
+            w[f"{name}.w2.weight"],
             w[f"{name}.w2.bias"],
-            w[f"{name}.w3.weight"][0].copy(),
+            w[f"{name}.w3.weight"][:, 0].copy(),
             float(w[f"{name}.w3.bias"][0]),
         )
+
+
+def _is_matrix(name: str) -> bool:
+    """Whether an array is a linear layer's matrix, which torch keeps as ``(out, in)``."""
+    return name.endswith(".weight") and "norm" not in name and name != "letter.weight"

@@ -19,7 +19,6 @@ from inktraj.recovery.features import (
     N_GO,
     N_START,
     N_STATE,
-    Net,
     Pen,
     go_features,
     look,
@@ -226,7 +225,7 @@ def taken(net, go, start, path, marks):  # type: ignore[no-untyped-def]
     Returns
     -------
     at, kind, log_probability
-        Place in the path of each choice, in order of kind: 0 set-down before it, 1 going on after it, 2 a lift after it.
+        Place in the path of each choice; its kind: 0 a set-down there, 1 going on after it, 2 a lift after it.
     """
     d = decisions(net, path, marks)
     moved = _taken(go, d.go, d.go_from, d.go_to, d.go_offsets, d.go_taken)

@@ -6,6 +6,7 @@ choice of the pen, and a beam search returns the most probable ways; see docs/re
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ class Scribe:
         step = self.step or float(np.clip(pen / k / 2, 1, 3))
         points, offsets, widths = build_strokes(graph, word.distance, way.path, way.marks, pen=pen, step=step * k)
         points, widths = word.in_crop(points), widths / k
-        strokes = [points[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        strokes = [points[a:b] for a, b in itertools.pairwise(offsets)]
         order = list(range(len(strokes)))
         if self.marks != "learned":
             owner = component[way.path[way.marks[:-1]] // 2]

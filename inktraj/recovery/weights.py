@@ -1,7 +1,7 @@
 """The trained weights: where they are, what they hold, and reading them.
 
-A file of the trainer is an ``npz`` archive: the networks' arrays, ``config`` (JSON: the networks' sizes), ``confidence``
-(the calibration) and ``format``.
+A file of the trainer is an ``npz`` archive: the networks' arrays, ``config`` (JSON: the networks' sizes),
+``confidence`` (the calibration) and ``format``.
 """
 
 from __future__ import annotations

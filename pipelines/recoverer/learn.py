@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from inktraj.recovery.features import make_net
-from inktraj.recovery.guide import Config, Guide, edge_inputs
+from inktraj.recovery.guide import Guide, edge_inputs
 from inktraj.recovery.policy import search
 from recoverer.batches import Guided, Rows, ahead, imitation_batch, order_of
 from recoverer.network import Network

@@ -28,6 +28,7 @@ class Layer(nn.Module):
         self.lie = nn.Parameter(torch.zeros(N_PLACE, config.heads))
 
     def forward(self, x: Tensor, bits: Tensor, lie: Tensor, hidden: Tensor, drop: float) -> Tensor:
+        """``(b, n, d)``; `hidden` is added to the logits of tokens which are padding."""
         b, n, d = x.shape
         bias = functional.embedding(bits, self.shared) + lie @ self.lie  # b n n heads
         bias = bias.permute(0, 3, 1, 2) + hidden[:, None, None, :]

@@ -167,7 +167,8 @@ def refine(
             figures = judge(network, held_out)
             mean = np.mean(losses[-every:], 0)
             print(
-                f"{step}/{steps} {time.time() - begin:.0f} s, risk {mean[0]:.4f} (best way {mean[1]:.4f}), imitation {mean[2]:.3f};",
+                f"{step}/{steps} {time.time() - begin:.0f} s, risk {mean[0]:.4f} (best way {mean[1]:.4f}),",
+                f"imitation {mean[2]:.3f};",
                 ", ".join(f"{k} {v:.4f}" for k, v in figures.items()),
                 flush=True,
             )

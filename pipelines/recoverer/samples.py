@@ -28,6 +28,7 @@ class Sample:
     """One drawn word; lengths in heights of its ink (see `inktraj.recovery.features`)."""
 
     word: int
+    variant: int
     lines: Lines
     path: np.ndarray  # half-edges of all strokes
     marks: np.ndarray  # offsets of the strokes into `path`
@@ -84,7 +85,9 @@ def make_sample(words: Words, index: int, variant: int) -> Sample | None:
     marks = np.cumsum([0] + [len(stroke) for stroke in found])
     side = np.ptp(np.concatenate(strokes), axis=0).max()
     reference = [resample(s, REFERENCE_STEP * side) for s in strokes]
-    return Sample(index, lines, path, marks, np.concatenate(reference), np.cumsum([0] + [len(s) for s in reference]))
+    return Sample(
+        index, variant, lines, path, marks, np.concatenate(reference), np.cumsum([0] + [len(s) for s in reference])
+    )
 
 
 # name of each stored array, and how many entries it has for a word
@@ -132,6 +135,7 @@ def _write(path: Path, samples: list[Sample]) -> None:
 def _read(path: Path) -> list[Sample]:
     with np.load(path, allow_pickle=False) as archive:
         data = {name: archive[name] for name in archive.files}
+    variant = int(path.stem.split("-")[0].removeprefix("variant"))  # as `prepare` names them
     out = []
     for k, (word, pen) in enumerate(zip(data["word"].tolist(), data["pen"].tolist(), strict=True)):
         part = {}
@@ -142,7 +146,7 @@ def _read(path: Path) -> list[Sample]:
                 np.float64 if rows.dtype.kind == "f" else bool if rows.dtype.kind == "b" else np.int64
             )
         lines = Lines(*(part[name] for name in ARRAYS[:7]), pen)
-        out.append(Sample(word, lines, *(part[name] for name in ARRAYS[7:])))
+        out.append(Sample(word, variant, lines, *(part[name] for name in ARRAYS[7:])))
     return out
 
 

@@ -241,6 +241,7 @@ def recover(
     form: Annotated[str | None, typer.Option("--format", help="jsonl (default), inkml or svg.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the ink; its suffix chooses the form.")] = None,
     recoverer: Recoverer = "tracer",
+    times: Annotated[bool, typer.Option("--times", help="Add times by a speed model, marked as estimated.")] = False,
 ) -> None:
     """Recover the strokes of word pictures: ink on standard output or in OUT.
 
@@ -259,7 +260,7 @@ def recover(
 
     def do(source: Source | None) -> None:
         page = _page(source)
-        records.append(InkRecord(page.id, recovered(page.pixels, recoverer=part)))
+        records.append(InkRecord(page.id, recovered(page.pixels, recoverer=part, times=times)))
 
     sources, missing = _sources(images)
     failed = _failures(sources, do)

@@ -27,6 +27,10 @@ TIMES_SOURCES: tuple[TimesSource, ...] = get_args(TimesSource)
 """What `Ink.times_source` may say of times, besides None."""
 
 
+LONGEST_REPLAY = 10.0
+"""Seconds within which an ink with times is replayed: slower ones are sped up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The rectangle in which coordinates are meant.
@@ -243,7 +247,8 @@ class Ink:
         color
             A CSS colour, or None to colour strokes by their order (violet first, yellow last).
         replay
-            Draw the strokes one after another by SMIL animation, once, about 3 s long.
+            Draw the strokes one after another by SMIL animation, once: at the pace of the ink's times, but within
+            `LONGEST_REPLAY`, or at an even pace within 3 s where there are no times.
         crop
             Show the ink's bounding box only, not the whole frame.
         """
@@ -255,22 +260,41 @@ class Ink:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{x0:g} {y0:g} {w:g} {h:g}" '
             f'fill="none" stroke-linecap="round" stroke-linejoin="round" stroke-width="{width:g}">'
         ]
-        lengths = [float(np.hypot(*np.diff(s, axis=0).T).sum()) + 2 * width for s in self.strokes]
-        total, begin = sum(lengths) or 1.0, 0.0
+        paces = self._paces(width) if replay else ()
         for i, stroke in enumerate(self.strokes):
             stroke_color = color or order_color(i, len(self.strokes))
             animation, dash = "", ""
             if replay:
-                seconds = 3.0 * lengths[i] / total
+                begin, seconds, offsets = paces[i]
                 dash = ' pathLength="1" stroke-dasharray="1 2" stroke-dashoffset="1.01"'
                 animation = (
-                    f'<animate attributeName="stroke-dashoffset" from="1.01" to="0" '
+                    f'<animate attributeName="stroke-dashoffset" values="{offsets}" '
                     f'begin="{begin:.3f}s" dur="{seconds:.3f}s" fill="freeze"/>'
                 )
-                begin += seconds
             parts.append(f'<path d="{svg_path(stroke)}" stroke="{stroke_color}"{dash}>{animation}</path>')
         parts.append("</svg>")
         return "".join(parts)
+
+    def _paces(self, width: float) -> list[tuple[float, float, str]]:
+        """Return when each stroke's replay begins, how long it lasts, and the dash offsets that it goes through."""
+        ways = [np.append(0.0, np.cumsum(np.hypot(*np.diff(s, axis=0).T))) for s in self.strokes]
+        if not self.times:
+            lasting = np.array([way[-1] + 2 * width for way in ways])
+            lasting *= 3.0 / (lasting.sum() or 1.0)
+            begins = np.cumsum(lasting) - lasting
+            return [(float(begin), float(seconds), "1.01;0") for begin, seconds in zip(begins, lasting, strict=True)]
+        start = self.times[0][0]
+        scale = min(1.0, LONGEST_REPLAY / max(self.times[-1][-1] - start, 1e-3))
+        out = []
+        for way, times in zip(ways, self.times, strict=True):
+            seconds = float((times[-1] - times[0]) * scale)
+            offsets = "1.01;0"
+            if way[-1] > 0 and seconds > 0:
+                # Offsets at even steps of time; a few show the pace, whatever the number of points.
+                drawn = np.interp(np.linspace(times[0], times[-1], 33), times, way) / way[-1]
+                offsets = ";".join(f"{1.01 * (1 - share):.3g}" for share in drawn)
+            out.append((float((times[0] - start) * scale), max(seconds, 1e-3), offsets))
+        return out
 
     def _repr_html_(self) -> str:
         size = f"{self.frame.width:g}×{self.frame.height:g} {self.frame.unit}"

@@ -326,6 +326,16 @@ def test_recover(run, page, tmp_path, form):
     assert (tmp_path / f"same.{form}").read_bytes() == out
 
 
+@pytest.mark.parametrize("form", ["jsonl", "inkml", "svg"])
+def test_recover_with_times_marks_them_as_estimated(run, page, tmp_path, form):
+    path = tmp_path / f"ink.{form}"
+    assert run("recover", FAKES["recoverer"], page, "--times", "--out", path)[0] == 0
+    assert run("convert", path, tmp_path / "ink.jsonl")[0] == 0
+    record = json.loads((tmp_path / "ink.jsonl").read_text(encoding="utf-8"))
+    assert record["times_source"] == "estimated"
+    assert record["times"][0] == 0 < record["times"][-1]
+
+
 def test_recover_with_the_embedded_tracer_from_standard_input(run, page):
     code, out, _ = run("recover", "-", stdin=page.read_bytes())
     assert code == 0

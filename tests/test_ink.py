@@ -36,6 +36,11 @@ def test_a_frame_has_a_size(value):
         ({"strokes": [LINE], "widths": [[1]]}, "widths must hold one number for each point"),
         ({"strokes": [LINE], "widths": [[1, -1]]}, "width is negative"),
         ({"strokes": [LINE, DOT], "times": [[0, 2], [1]]}, "times go backwards"),
+        (
+            {"strokes": [DOT], "times": [[0]], "times_source": "guessed"},
+            "'guessed', expected recorded, estimated or None",
+        ),
+        ({"strokes": [DOT], "times_source": "recorded"}, "times_source is 'recorded', but there are no times"),
     ],
 )
 def test_what_is_no_ink_says_why(arguments, message):
@@ -61,6 +66,7 @@ def test_equality():
         Ink((LINE, DOT), FRAME, ([1, 2], [4]), ink.times),
         Ink((LINE, DOT), FRAME, ink.widths, ([0, 1], [3])),
         Ink((DOT, LINE), FRAME, ([3], [1, 2]), ([0], [1, 2])),
+        Ink((LINE, DOT), FRAME, ink.widths, ink.times, "estimated"),
     ]
     assert all(ink != other for other in others)
     assert ink != "ink"
@@ -105,13 +111,16 @@ def test_transform_moves_points_and_scales_widths():
     np.testing.assert_allclose(moved.widths[0], [4, 8])
     assert moved.times is not None
     assert moved.times[0].tolist() == [0, 1]
+    assert moved.times_source is None
+    estimated = Ink((LINE,), FRAME, None, ([0, 1],), "estimated")
+    assert estimated.transform([[2, 0, 10], [0, 8, -1]], Frame(99, 99)).times_source == "estimated"
     for matrix in (np.eye(3), np.full((2, 3), np.nan)):
         with pytest.raises(DataError, match="an affine matrix"):
             ink.transform(matrix, FRAME)
 
 
 def test_concat():
-    a, b = Ink((LINE,), FRAME, ([1, 2],), ([0, 1],)), Ink((DOT,), FRAME, ([3],))
+    a, b = Ink((LINE,), FRAME, ([1, 2],), ([0, 1],), "recorded"), Ink((DOT,), FRAME, ([3],))
     assert Ink.concat([a, b], FRAME) == Ink((LINE, DOT), FRAME, ([1, 2], [3]))
     assert Ink.concat([a, Ink((DOT,), FRAME)], FRAME).widths is None
     assert Ink.concat([], FRAME) == Ink((), FRAME)
@@ -138,6 +147,38 @@ def test_replay_draws_one_stroke_after_another():
     assert begins[0] == 0 < begins[1]
 
 
+def replayed(ink):
+    animations = ET.fromstring(ink.to_svg(replay=True)).findall(".//{*}animate")
+    return [
+        (*(float(a.attrib[k].removesuffix("s")) for k in ("begin", "dur")), a.attrib["values"].split(";"))
+        for a in animations
+    ]
+
+
+def test_replay_keeps_the_pace_of_the_times():
+    line = np.stack([np.arange(11.0), np.zeros(11)], axis=1)
+    slow_start = 7e8 + np.append(np.linspace(0, 2, 6), np.linspace(2, 2.5, 6)[1:])
+    (begin, lasting, offsets), dot = replayed(Ink((line, DOT), FRAME, None, (slow_start, [7e8 + 4])))
+    assert (begin, lasting, dot[0]) == (0, 2.5, 4)
+    assert [float(v) for v in offsets] == sorted(map(float, offsets), reverse=True)
+    # Half of the way is drawn when four fifths of the time are over, and all at the end.
+    assert float(offsets[0]) == 1.01
+    assert float(np.interp(0.8, np.linspace(0, 1, len(offsets)), np.array(offsets, float))) == pytest.approx(
+        0.5, abs=0.03
+    )
+    assert float(offsets[-1]) == 0
+    (_, lasting, _), (begin, _, _) = replayed(Ink((line, DOT), FRAME, None, ((slow_start - 7e8) * 100, [500])))
+    assert (lasting, begin) == (5, 10)  # sped up
+
+
+def test_replay_of_times_that_stand_still():
+    still = Ink((LINE, [[1, 1], [1, 1]]), FRAME, None, ([3, 3], [3, 4]))
+    assert [offsets for _, _, offsets in replayed(still)] == [["1.01", "0"]] * 2
+    assert all(lasting > 0 for _, lasting, _ in replayed(still))
+
+
 def test_an_ink_shows_itself_in_notebooks():
+    assert "times estimated" in Ink((LINE,), FRAME, None, ([0, 1],), "estimated")._repr_html_()
+    assert "times of unknown source" in Ink((LINE,), FRAME, None, ([0, 1],))._repr_html_()
     assert "<svg" in Ink((LINE,), FRAME)._repr_html_()
     assert "empty ink" in Ink((), FRAME)._repr_html_()

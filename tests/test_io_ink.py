@@ -45,20 +45,22 @@ def records(draw: st.DrawFn) -> InkRecord:
     strokes = [np.array(draw(st.lists(st.tuples(coordinates, coordinates), min_size=n, max_size=n))) for n in lengths]
     ends = np.cumsum(lengths)[:-1]
     count = sum(lengths)
-    widths = times = None
+    widths = times = source = None
     if lengths and draw(st.booleans()):
         values = draw(st.lists(st.floats(0, 100, allow_subnormal=False), min_size=count, max_size=count))
         widths = tuple(np.split(np.array(values), ends))
     if lengths and draw(st.booleans()):
         values = sorted(draw(st.lists(st.floats(0, 2e9), min_size=count, max_size=count)))
         times = tuple(np.split(np.array(values), ends))
+        source = draw(st.sampled_from([None, "recorded", "estimated"]))
     extra = draw(st.dictionaries(words.filter(str.strip), words, max_size=2))
-    return InkRecord(draw(words), Ink(tuple(strokes), frame, widths, times), draw(words), extra)
+    return InkRecord(draw(words), Ink(tuple(strokes), frame, widths, times, source), draw(words), extra)
 
 
 def assert_close(a: InkRecord, b: InkRecord, digits: float = 5e-7) -> None:
     """Seven significant digits are within 5e-7 of a value; times within a microsecond."""
     assert (a.text, dict(a.extra), a.ink.frame) == (b.text, dict(b.extra), b.ink.frame)
+    assert a.ink.times_source == b.ink.times_source
     assert [len(s) for s in a.ink.strokes] == [len(s) for s in b.ink.strokes]
     for p, q in zip(a.ink.strokes, b.ink.strokes, strict=True):
         np.testing.assert_allclose(p, q, rtol=digits, atol=1e-300)

@@ -1,8 +1,9 @@
 """InkML, the W3C's ink markup language (Recommendation of 20 September 2011).
 
 Written: one ``traceGroup`` for each record with its ``xml:id`` and annotations ``truth`` (the text), ``frame``
-(``width height unit``) and the record's extras; one ``trace`` for each stroke with the channels X, Y and,
-where known, W (stroke width) and T (time in ms). Numbers have seven significant digits, times a microsecond.
+(``width height unit``), where known ``timesSource`` (``recorded`` or ``estimated``), and the record's extras; one
+``trace`` for each stroke with the channels X, Y and, where known, W (stroke width) and T (time in ms). Numbers have
+seven significant digits, times a microsecond.
 
 Read: with and without namespace; explicit values and first and second differences (``!``, ``'``, ``"``), ``*``
 and ``?``, hexadecimal numbers and booleans; ``traceFormat`` directly below ``ink`` or in contexts, referred to
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.errors import DataError, ParseError
-from inktraj.ink import Frame, Ink
+from inktraj.ink import TIMES_SOURCES, Frame, Ink
 from inktraj.io import InkRecord
 from inktraj.io.files import File, inferred_frame, name_of, number, read_bytes, write_text
 from inktraj.io.markup import Element, escape, parse_xml
@@ -29,7 +30,8 @@ from inktraj.io.markup import Element, escape, parse_xml
 NAMESPACE = "http://www.w3.org/2003/InkML"
 
 _TEXTS = ("truth", "text", "textfield", "transcription", "label")  # annotation types that hold the text, best first
-_OWN = ("truth", "frame", "id")  # annotation types that the writer uses itself
+_SOURCE = "timesSource"  # annotation type: what `Ink.times_source` says
+_OWN = ("truth", "frame", "id", _SOURCE.lower())  # annotation types that the writer uses itself
 _UNITS = frozenset(("m", "cm", "mm", "in", "pt", "pc"))  # the standard's units of length that frames share
 _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _EXTRA = "extra:"
@@ -89,6 +91,8 @@ def _group(record: InkRecord, context: str, ids: set[str]) -> str:
     ink, frame = record.ink, record.ink.frame
     plain = _NAME.fullmatch(record.id) and record.id not in ids and not record.id.startswith(("context-", "source-"))
     annotations = [("truth", record.text), ("frame", f"{float(frame.width)!r} {float(frame.height)!r} {frame.unit}")]
+    if ink.times_source is not None:
+        annotations.append((_SOURCE, ink.times_source))
     if plain:
         ids.add(record.id)
     else:
@@ -225,16 +229,21 @@ class _Reader:
         else:
             frame = self._frame(frame_text, owner)
         own = extra.pop("id", None) or owner.attributes.get("id") or ("ink" if index is None else f"group-{index}")
+        source = next((s for s in TIMES_SOURCES if extra.get(_SOURCE) == s), None)  # another word stays in extra
+        if source is not None:
+            del extra[_SOURCE]
         extra = {k.removeprefix(_EXTRA): v for k, v in extra.items()}
         if times and len(times) == len(traces) and (np.diff(np.concatenate(times)) < 0).any():
             extra["times"] = "dropped, as they go backwards"
             times = []
+        timed = bool(traces) and len(times) == len(traces)
         try:
             ink = Ink(
                 tuple(strokes),
                 frame,
                 tuple(widths) if traces and len(widths) == len(traces) else None,
-                tuple(times) if traces and len(times) == len(traces) else None,
+                tuple(times) if timed else None,
+                source if timed else None,
             )
         except DataError as err:
             raise ParseError(f"{self._at(owner)}: {err}") from err

@@ -2,7 +2,8 @@
 
 A record is ``{"id", "text", "frame": {"width", "height", "unit"}, "strokes": [[x, y, s], …]}`` with s = 1 at
 a stroke's first point, else 0; optional ``"widths"`` and ``"times"`` (seconds) hold one number a point,
-``"extra"`` strings by name. Numbers are written so that they come back exactly.
+``"times_source"`` says of times whether they are ``"recorded"`` or ``"estimated"``, ``"extra"`` holds strings by
+name. Numbers are written so that they come back exactly.
 
 The page records of a pseudo-label data set (``"words"``, ``"width"``, ``"height"``) are read too: each word
 becomes one `InkRecord` in the page's frame, named ``page__word``.
@@ -68,6 +69,8 @@ def _to_json(record: InkRecord) -> dict[str, Any]:
         out["widths"] = [v for w in ink.widths for v in w.tolist()]
     if ink.times is not None:
         out["times"] = [v for t in ink.times for v in t.tolist()]
+    if ink.times_source is not None:
+        out["times_source"] = ink.times_source
     if record.extra:
         out["extra"] = dict(record.extra)
     return out
@@ -130,7 +133,7 @@ def _record(data: dict[str, Any], frame: Frame, id: str, where: str) -> InkRecor
     try:
         ink = Ink.from_xys(points, frame)
         ends = np.cumsum([len(s) for s in ink.strokes])[:-1]
-        along = {}
+        along: dict[str, Any] = {"times_source": data.get("times_source")}
         for name in ("widths", "times"):
             if data.get(name) is not None:
                 values = _numbers(data[name], f"{where}: {name}", 1)

@@ -1,8 +1,9 @@
 """SVG: one ``<g>`` for each record, one ``<path>`` for each stroke.
 
-Written: a record's ``<g>`` has its id, its text (``data-text``), its frame (``data-frame``) and its extras
-(``data-extra``, JSON); a path has ``data-widths`` and ``data-times`` where known. Numbers have seven
-significant digits. The picture begins at (−0.5, −0.5), as the centre of a frame's first pixel is (0, 0).
+Written: a record's ``<g>`` has its id, its text (``data-text``), its frame (``data-frame``), its extras
+(``data-extra``, JSON) and, where known, the source of its times (``data-times-source``); a path has ``data-widths``
+and ``data-times`` where known. Numbers have seven significant digits. The picture begins at (−0.5, −0.5), as the
+centre of a frame's first pixel is (0, 0).
 
 Read: such files exactly; any other drawing as one record, its frame the ``viewBox``, with the SVG point (0.5, 0.5)
 of a pixel drawing becoming (0, 0). Paths (all commands but elliptic arcs), polylines, polygons and lines are
@@ -77,6 +78,8 @@ def _group(record: InkRecord, thin: float) -> str:
     attributes = {"id": record.id, "data-text": record.text, "data-frame": size}
     if record.extra:
         attributes["data-extra"] = json.dumps(dict(record.extra), ensure_ascii=False)
+    if ink.times_source is not None:
+        attributes["data-times-source"] = ink.times_source
     parts = [f"<g {_attributes(attributes, what)}>\n"]
     for i, stroke in enumerate(ink.strokes):
         pen = float(np.median(ink.widths[i])) if ink.widths is not None else thin
@@ -212,6 +215,8 @@ class _Drawing:
             for key in ("widths", "times"):
                 if strokes and all(f"data-{key}" in e.attributes for _, e in strokes):
                     along[key] = tuple(parse_numbers(e.attributes[f"data-{key}"]) for _, e in strokes)
+            if "times" in along:
+                along["times_source"] = values.get("data-times-source")
             ink = Ink(tuple(s for s, _ in strokes), frame, **along)
         except ValueError as err:
             raise ParseError(f"{where}: the record {values.get('id')!r} is not as inktraj writes it ({err})") from err

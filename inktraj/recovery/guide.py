@@ -6,6 +6,7 @@ into the policy's choices. A word has a few dozen edges: one core is enough.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ def letters_of(text: str) -> tuple[I64, F32]:
     k = np.arange(len(letters), dtype=np.float32)
     share = (k + 0.5) / max(len(letters), 1)
     waves: list[Any] = [np.sin(np.pi * share * w) for w in (1, 2, 4)] + [np.cos(np.pi * share * w) for w in (1, 2, 4)]
-    rest = [share, k / 8, np.full_like(k, len(letters) / 8), (len(letters) - k) / 8]
+    rest: list[Any] = [share, k / 8, np.full_like(k, len(letters) / 8), (len(letters) - k) / 8]
     return number, np.stack([*waves, *rest], 1).astype(np.float32).reshape(-1, 10)
 
 
@@ -196,7 +197,9 @@ class Guide:
 
     def __init__(self, weights: dict[str, F32], config: Config) -> None:
         self.config = config
-        w = self.weights = {k: np.ascontiguousarray(v.T if _is_matrix(k) else v, np.float32) for k, v in weights.items()}
+        w = self.weights = {
+            k: np.ascontiguousarray(v.T if _is_matrix(k) else v, np.float32) for k, v in weights.items()
+        }
         layers = [f"layers.{k}." for k in range(config.depth)]
 
         def stacked(name: str) -> F32:
@@ -221,19 +224,14 @@ class Guide:
         )
         self._final = np.stack([w["norm.weight"], w["norm.bias"]])
 
-    def __call__(self, lines: Lines, net: Net, text: str | None = None) -> tuple[Scorer, Scorer]:
-        """Return the scorers of moves and of set-downs for one word, with its `text` where known."""
-        features, bits, lie, forward = edge_inputs(lines, net)
-        h = self._encode(features, bits, lie, text or "")
-        return self._scorer("go", h, forward), self._scorer("start", h, forward)
-
     def _linear(self, name: str, x: F32) -> F32:
         w = self.weights
         out = np.empty((len(x), w[name + ".weight"].shape[1]), np.float32)
         _linear(x, w[name + ".weight"], w[name + ".bias"], out)
         return out
 
-    def _encode(self, features: F32, bits: NDArray[np.uint8], lie: F32, text: str) -> F32:
+    def encode(self, features: F32, bits: NDArray[np.uint8], lie: F32, text: str) -> F32:
+        """Vectors of the edges, ``(e, width)``, from `edge_inputs` and the word's text or ""."""
         w = self.weights
         x = self._linear("enter", (features - w["mean"]) * w["scale"])
         number, place = letters_of(text)
@@ -244,7 +242,8 @@ class Guide:
             lie = np.pad(lie, ((t, 0), (t, 0), (0, 0)))
         return np.asarray(_encode(x, bits, lie, self._stack, self.config.heads, self._final)[t:])
 
-    def _scorer(self, name: str, h: F32, forward: I64) -> Scorer:
+    def scorer(self, name: str, h: F32, forward: I64) -> Scorer:
+        """The scorer ``"go"`` or ``"start"`` (of one network) for edges with vectors `h`."""
         w = self.weights
         half = np.arange(2 * len(h))
         at = 2 * (half // 2) + (half % 2 != forward[half // 2])
@@ -254,14 +253,25 @@ class Guide:
             return np.concatenate([rows[at], w[f"{name}.no_{kind}"][None]])
 
         return Scorer(
-            table("source") + w[f"{name}.w1.bias"],
-            table("target"),
-            w[f"{name}.w1.weight"],
-            w[f"{name}.w2.weight"],
-            w[f"{name}.w2.bias"],
-            w[f"{name}.w3.weight"][:, 0].copy(),
-            float(w[f"{name}.w3.bias"][0]),
+            (table("source") + w[f"{name}.w1.bias"])[None],
+            table("target")[None],
+            w[f"{name}.w1.weight"][None],
+            w[f"{name}.w2.weight"][None],
+            w[f"{name}.w2.bias"][None],
+            w[f"{name}.w3.weight"][None, :, 0].copy(),
+            w[f"{name}.w3.bias"],
         )
+
+
+def scorers(guides: Sequence[Guide], lines: Lines, net: Net, text: str | None = None) -> tuple[Scorer, Scorer]:
+    """The scorers of moves and of set-downs for one word, with its `text` where known; networks are averaged."""
+    features, bits, lie, forward = edge_inputs(lines, net)
+    vectors = [guide.encode(features, bits, lie, text or "") for guide in guides]
+    out = []
+    for name in ("go", "start"):
+        single = [guide.scorer(name, h, forward) for guide, h in zip(guides, vectors, strict=True)]
+        out.append(single[0] if len(single) == 1 else Scorer(*map(np.concatenate, zip(*single, strict=True))))
+    return out[0], out[1]
 
 
 def _is_matrix(name: str) -> bool:

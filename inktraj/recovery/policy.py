@@ -35,16 +35,16 @@ UNLIKELY = -7.0  # log-probability: less probable choices are not followed
 
 
 class Scorer(NamedTuple):
-    """A network of two hidden layers, with the guide's part of its first layer worked out for one word.
+    """Networks of two hidden layers whose logits are averaged, the guides' part worked out for one word.
 
     Parameters
     ----------
     source
-        ``(2 e + 1, k)`` what the half-edge drawn last adds; the last row stands for none.
+        ``(networks, 2 e + 1, k)`` what the half-edge drawn last adds to the first layer; the last row stands for none.
     target
-        ``(2 e + 1, k)`` what the chosen half-edge adds; the last row stands for lifting the pen.
+        ``(networks, 2 e + 1, k)`` what the chosen half-edge adds; the last row stands for lifting the pen.
     w1, w2, b2, w3, b3
-        ``(features, k)``, ``(k, m)``, ``(m,)``, ``(m,)`` and a number: the rest of the network.
+        ``(networks, features, k)``, ``(…, k, m)``, ``(…, m)``, ``(…, m)`` and ``(networks,)``: the rest.
     """
 
     source: Any
@@ -53,30 +53,34 @@ class Scorer(NamedTuple):
     w2: Any
     b2: Any
     w3: Any
-    b3: float
+    b3: Any
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _logit(scorer, source, target, features, hidden, upper):  # type: ignore[no-untyped-def]
     k, m = len(hidden), len(upper)
-    for j in range(k):
-        hidden[j] = scorer.source[source, j] + scorer.target[target, j]
-    for i in range(len(features)):
-        x = features[i]
-        if x != 0:
-            for j in range(k):
-                hidden[j] += x * scorer.w1[i, j]
-    for j in range(m):
-        upper[j] = scorer.b2[j]
-    for i in range(k):
-        x = hidden[i]
-        if x > 0:
-            for j in range(m):
-                upper[j] += x * scorer.w2[i, j]
-    out = scorer.b3
-    for j in range(m):
-        out += max(upper[j], np.float32(0)) * scorer.w3[j]
-    return out
+    total = np.float32(0)
+    for net in range(len(scorer.b3)):
+        w1, w2, w3 = scorer.w1[net], scorer.w2[net], scorer.w3[net]
+        before, after = scorer.source[net, source], scorer.target[net, target]
+        for j in range(k):
+            hidden[j] = before[j] + after[j]
+        for i in range(len(features)):
+            x = features[i]
+            if x != 0:
+                for j in range(k):
+                    hidden[j] += x * w1[i, j]
+        for j in range(m):
+            upper[j] = scorer.b2[net, j]
+        for i in range(k):
+            x = hidden[i]
+            if x > 0:
+                for j in range(m):
+                    upper[j] += x * w2[i, j]
+        total += scorer.b3[net]
+        for j in range(m):
+            total += max(upper[j], np.float32(0)) * w3[j]
+    return total / np.float32(len(scorer.b3))
 
 
 @njit(cache=True, nogil=True)
@@ -207,7 +211,7 @@ def decisions(net, path, marks):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _taken(scorer, features, source, target, offsets, rows):  # type: ignore[no-untyped-def]
     out = np.empty(len(rows))
-    hidden, upper = np.empty(scorer.w2.shape[0], np.float32), np.empty(scorer.w2.shape[1], np.float32)
+    hidden, upper = np.empty(scorer.w2.shape[1], np.float32), np.empty(scorer.w2.shape[2], np.float32)
     for i in range(len(rows)):
         a, b = offsets[i], offsets[i + 1]
         logits = np.empty(b - a)
@@ -315,8 +319,8 @@ def search(net, go, start, width, n_starts, n_best, margin, longest):  # type: i
     options = np.empty(2 * e + 2, np.int64)
     logits = np.empty(2 * e + 2)
     go_row, start_row = np.empty(N_GO, np.float32), np.empty(N_START, np.float32)
-    hidden, upper = np.empty(go.w2.shape[0], np.float32), np.empty(go.w2.shape[1], np.float32)
-    s_hidden, s_upper = np.empty(start.w2.shape[0], np.float32), np.empty(start.w2.shape[1], np.float32)
+    hidden, upper = np.empty(go.w2.shape[1], np.float32), np.empty(go.w2.shape[2], np.float32)
+    s_hidden, s_upper = np.empty(start.w2.shape[1], np.float32), np.empty(start.w2.shape[2], np.float32)
     capacity = width * (n_starts + 12)
     offer, parent = np.empty(capacity), np.empty(capacity, np.int64)
     choice, set_down = np.empty(capacity, np.int64), np.empty(capacity, np.bool_)

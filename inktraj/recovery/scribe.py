@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ from inktraj.page import WordCrop
 from inktraj.recovery import Candidate, Decision
 from inktraj.recovery.features import Lines, lines_of, make_net
 from inktraj.recovery.graph import SkeletonGraph
+from inktraj.recovery.guide import scorers
 from inktraj.recovery.order import writing_order
 from inktraj.recovery.parts import LARGEST, Direction, Part, divide
 from inktraj.recovery.policy import search, taken
@@ -41,13 +42,14 @@ MARGIN = 6.0  # log-probability by which another way may be worse
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to search: hypotheses kept, and set-downs followed from each."""
+    """How hard to search: hypotheses kept, set-downs followed from each, and networks asked."""
 
     beam: int
     starts: int
+    networks: int
 
 
-EFFORT: dict[Quality, Effort] = {"fast": Effort(3, 2), "best": Effort(12, 4)}
+EFFORT: dict[Quality, Effort] = {"fast": Effort(3, 2, 1), "best": Effort(8, 3, 4)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Scribe:
         if step is not None and not step > 0:
             raise DataError(f"step is the arc length between points in pixels, above 0, not {step!r}")
         self.quality, self.direction, self.marks, self.explain = quality, direction, marks, explain
-        self.effort = Effort(beam or EFFORT[quality].beam, EFFORT[quality].starts)
+        self.effort = EFFORT[quality] if beam is None else replace(EFFORT[quality], beam=beam)
         self.step = step
         self.weights = load_weights(weights)
         self.version = f"1 {quality} {self.weights.checksum[:8]}"
@@ -138,7 +140,7 @@ class Scribe:
     def _ways(self, part: Part, text: str | None, n_best: int) -> list[_Way]:
         """The most probable ways to draw one part, best first."""
         net = make_net(part.lines)
-        go, start = self.weights.guide(part.lines, net, text)
+        go, start = scorers(self.weights.guides[: self.effort.networks], part.lines, net, text)
         kept = max(n_best, 4)
         longest = 3 * len(net.ends) + 2
         score, path, down, size = search(net, go, start, self.effort.beam, self.effort.starts, kept, MARGIN, longest)

@@ -1,7 +1,7 @@
 """The trained weights: where they are, what they hold, and reading them.
 
-A file of the trainer is an ``npz`` archive: the networks' arrays, ``config`` (JSON: the networks' sizes),
-``confidence`` (the calibration) and ``format``.
+A file of the trainer is an ``npz`` archive: the networks' arrays (``0/NAME``, ``1/NAME`` …), ``config`` (JSON: their
+sizes), ``confidence`` (the calibration) and ``format``.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Weights:
 
     Parameters
     ----------
-    guide
-        The guide network with the policy's scorers.
+    guides
+        The guide networks with the policy's scorers; averaged, they err less than any one.
     calibration
         ``(5,)``: see `confidence`.
     checksum
         SHA-256 of the file.
     """
 
-    guide: Guide
+    guides: tuple[Guide, ...]
     calibration: F32
     checksum: str
 
@@ -87,8 +87,12 @@ def _load(path: Path) -> Weights:
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError, OSError) as err:
         raise DataError(f"{path} is not a weights file of the recoverer's trainer: {err}") from err
     calibration = arrays.pop("confidence").astype(np.float32)
-    weights = {name: np.ascontiguousarray(array, np.float32) for name, array in arrays.items()}
-    return Weights(Guide(weights, config), calibration, hashlib.sha256(data).hexdigest())
+    members: dict[str, dict[str, F32]] = {}
+    for name, array in arrays.items():
+        member, _, own = name.partition("/")
+        members.setdefault(member, {})[own] = array
+    guides = tuple(Guide(members[member], config) for member in sorted(members))
+    return Weights(guides, calibration, hashlib.sha256(data).hexdigest())
 
 
 def load_weights(path: str | os.PathLike[str] | None = None) -> Weights:

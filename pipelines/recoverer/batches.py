@@ -19,13 +19,27 @@ from recoverer.samples import Sample
 TEXT_SHARE = 0.3  # of the words come with their text
 
 
-def bent(lines: Lines, rng: np.random.Generator) -> Lines:
-    """Slant and stretch a graph at random."""
-    slant, stretch = rng.normal(0, 0.12), np.exp(rng.normal(0, 0.1))
-    turn = np.array([[stretch, 0.0], [-slant, 1.0]])
-    points, nodes = lines.points @ turn, lines.nodes @ turn
+class Bend:
+    """A random slant, stretch and slow wave, so that one writer's words look like many writers'."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        slant, stretch = rng.normal(0, 0.18), np.exp(rng.normal(0, 0.15))
+        self.turn = np.array([[stretch, 0.0], [-slant, 1.0]])
+        self.wave = rng.uniform(0, 0.05, 2)  # heights
+        self.rate = rng.normal(0, 2.0, (2, 2))  # radians a height
+        self.phase = rng.uniform(0, 2 * np.pi, 2)
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """Bend points ``(n, 2)``."""
+        turned = points @ self.turn
+        return np.asarray(turned + self.wave * np.sin(points @ self.rate + self.phase))
+
+
+def bent(lines: Lines, bend: Bend) -> tuple[Lines, np.ndarray]:
+    """A bent graph, its upper left corner at (0, 0), and where that corner was."""
+    points = bend(lines.points)
     low = points.min(0)
-    return lines._replace(points=points - low, nodes=nodes - low)
+    return lines._replace(points=points - low, nodes=bend(lines.nodes) - low), low
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +123,7 @@ def imitation_batch(
     """The recorded ways of some words, bent."""
     inputs, ways = [], []
     for sample in samples:
-        lines = bent(sample.lines, rng)
+        lines, _ = bent(sample.lines, Bend(rng))
         net: Net = make_net(lines)
         inputs.append(edge_inputs(lines, net))
         ways.append(decisions(net, sample.path, sample.marks))
@@ -118,9 +132,17 @@ def imitation_batch(
     return collate_words(inputs, texts), go, start
 
 
-def order_of(sizes: np.ndarray, batch: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Batches of words of like size, in random order."""
-    ranked = np.lexsort((rng.random(len(sizes)), sizes + rng.integers(0, 4, len(sizes))))
+def weights_of(writers: Sequence[str]) -> np.ndarray:
+    """Chance of each sample to be drawn: writers of few words more often, by the root of their number of words."""
+    _, owner, count = np.unique(writers, return_inverse=True, return_counts=True)
+    weight = count[owner] ** -0.5
+    return np.asarray(weight / weight.sum())
+
+
+def order_of(sizes: np.ndarray, weight: np.ndarray, batch: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """As many samples as there are, drawn by weight; batches of words of like size, in random order."""
+    drawn = rng.choice(len(sizes), len(sizes), p=weight)
+    ranked = drawn[np.lexsort((rng.random(len(drawn)), sizes[drawn] + rng.integers(0, 4, len(drawn))))]
     parts = np.array_split(ranked, max(len(sizes) // batch, 1))
     return [parts[k] for k in rng.permutation(len(parts))]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from inktraj.recovery.features import make_net
+from inktraj.recovery.guide import scorers
 from inktraj.recovery.policy import search
 from inktraj.recovery.weights import confidence_inputs
 from recoverer.learn import guide_of
@@ -18,14 +19,14 @@ RIGHT = 0.01  # DTW in the reference's box: below it a way counts as right
 WIDTH, WAYS, MARGIN = 8, 4, 6.0
 
 
-def _observe(network: Network, samples: Sequence[Sample]) -> tuple[np.ndarray, np.ndarray]:
+def _observe(networks: Sequence[Network], samples: Sequence[Sample]) -> tuple[np.ndarray, np.ndarray]:
     """Inputs ``(n, 5)`` of the best ways, and whether they are right."""
-    guide = guide_of(network)
+    guides = [guide_of(n) for n in networks]
     inputs, right = [], []
     for sample in samples:
         lines = sample.lines
         net = make_net(lines)
-        go, start = guide(lines, net)
+        go, start = scorers(guides, lines, net)
         score, path, down, size = search(net, go, start, WIDTH, 3, WAYS, MARGIN, 3 * len(net.ends) + 2)
         best = int(np.argmax(score))
         n = int(size[best])
@@ -51,7 +52,7 @@ def _fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return w
 
 
-def calibrate(network: Network, samples: Sequence[Sample]) -> tuple[np.ndarray, dict[str, float]]:
+def calibrate(networks: Sequence[Network], samples: Sequence[Sample]) -> tuple[np.ndarray, dict[str, float]]:
     """Fit on one half of the words and judge on the other.
 
     Returns
@@ -62,7 +63,7 @@ def calibrate(network: Network, samples: Sequence[Sample]) -> tuple[np.ndarray, 
         Brier score of the half that was not fitted, that of always saying the mean, and the expected calibration error
         over ten bins.
     """
-    x, y = _observe(network, samples)
+    x, y = _observe(networks, samples)
     fitted, judged = slice(0, None, 2), slice(1, None, 2)
     p = 1 / (1 + np.exp(-x[judged] @ _fit(x[fitted], y[fitted])))
     bins = np.minimum((10 * p).astype(int), 9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Sequence
@@ -12,9 +13,9 @@ import torch
 from torch import Tensor
 
 from inktraj.recovery.features import make_net
-from inktraj.recovery.guide import Guide, edge_inputs
+from inktraj.recovery.guide import Guide, edge_inputs, scorers
 from inktraj.recovery.policy import search
-from recoverer.batches import Guided, Rows, ahead, imitation_batch, order_of
+from recoverer.batches import Guided, Rows, ahead, imitation_batch, order_of, weights_of
 from recoverer.network import Network
 from recoverer.outcome import outcome
 from recoverer.samples import Sample
@@ -38,7 +39,7 @@ def choices(network: Network, words: Guided, go: Rows, start: Rows, drop: float)
     h = encode(network, words, drop)
     out = []
     for head, rows in ((network.go, go), (network.start, start)):
-        out.append(log_probabilities(head(h, words.forward, rows.features, rows.source, rows.target), rows))
+        out.append(log_probabilities(head(h, words.forward, rows.features, rows.source, rows.target, drop), rows))
     return out[0], out[1]
 
 
@@ -48,14 +49,14 @@ def guide_of(network: Network) -> Guide:
 
 
 def judge(
-    network: Network, samples: Sequence[Sample], texts: Sequence[str] | None = None, width: int = 4
+    networks: Sequence[Network], samples: Sequence[Sample], texts: Sequence[str] | None = None, width: int = 4
 ) -> dict[str, float]:
-    """Figures of the network's best ways on some words."""
-    guide = guide_of(network)
+    """Figures of the best ways found by networks together, on some words."""
+    guides = [guide_of(n) for n in networks]
     rows = []
     for k, sample in enumerate(samples):
         net = make_net(sample.lines)
-        go, start = guide(sample.lines, net, texts[k] if texts else None)
+        go, start = scorers(guides, sample.lines, net, texts[k] if texts else None)
         score, path, down, size = search(net, go, start, width, 3, 4, 6.0, 3 * len(net.ends) + 2)
         best = int(np.argmax(score))
         n = size[best]
@@ -88,10 +89,31 @@ def standardize(network: Network, samples: Sequence[Sample]) -> None:
     network.scale.copy_(torch.from_numpy(1 / (rows.std(0) + 0.05)))
 
 
+class Average:
+    """A network whose weights are the running mean of those of another: it generalises better than any of them."""
+
+    DECAY = 0.998
+
+    def __init__(self, network: Network, saved: dict[str, Tensor] | None = None) -> None:
+        self.network = copy.deepcopy(network).eval()
+        if saved is not None:
+            self.network.load_state_dict(saved)
+        self.taken = 0
+
+    @torch.no_grad()
+    def take(self, network: Network) -> None:
+        """Move towards the other network; at first faster, since it began anywhere."""
+        self.taken += 1
+        share = 1 - min(self.DECAY, (1 + self.taken) / (10 + self.taken))
+        for mine, other in zip(self.network.parameters(), network.parameters(), strict=True):
+            mine.lerp_(other, share)
+
+
 def imitate(
     network: Network,
     samples: Sequence[Sample],
     texts: Sequence[str],
+    writers: Sequence[str],
     held_out: Sequence[Sample],
     *,
     epochs: float,
@@ -103,13 +125,15 @@ def imitate(
     every: int = 200,
 ) -> None:
     """Learn the recorded choices: cross-entropy, AdamW, a warm-up and a cosine."""
-    sizes = np.array([len(s.lines.ends) for s in samples])
+    sizes, weight = np.array([len(s.lines.ends) for s in samples]), weights_of(writers)
     steps = int(epochs * (len(samples) // batch))
-    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.01, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.05, betas=(0.9, 0.98))
     step = 0
+    average = Average(network)
     if checkpoint.exists():
         saved = torch.load(checkpoint)
         network.load_state_dict(saved["network"])
+        average = Average(network, saved["average"])
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
         print(f"resumed at step {step} of {steps}", flush=True)
@@ -119,7 +143,7 @@ def imitate(
         epoch = 0
         while done < steps:
             rng = np.random.default_rng([seed, epoch])
-            for part in order_of(sizes, batch, rng):
+            for part in order_of(sizes, weight, batch, rng):
                 done += 1
                 if done > steps:
                     return
@@ -143,11 +167,10 @@ def imitate(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
         optimizer.step()
+        average.take(network)
         losses.append((-moves.mean().item(), -set_downs.mean().item()))
         if step % every == 0 or step == steps:
-            network.eval()
-            figures = judge(network, held_out)
-            network.train()
+            figures = judge([average.network], held_out)
             mean = np.mean(losses[-every:], 0)
             print(
                 f"{step}/{steps} {time.time() - begin:.0f} s, move {mean[0]:.4f}, set-down {mean[1]:.4f};",
@@ -155,6 +178,15 @@ def imitate(
                 flush=True,
             )
             partial = checkpoint.with_suffix(".partial")
-            torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, partial)
+            torch.save(
+                {
+                    "network": network.state_dict(),
+                    "average": average.network.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "step": step,
+                },
+                partial,
+            )
             partial.rename(checkpoint)
+    network.load_state_dict(average.network.state_dict())
     network.eval()

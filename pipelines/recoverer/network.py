@@ -50,7 +50,9 @@ class Head(nn.Module):
         self.w1, self.w2, self.w3 = nn.Linear(features, hidden), nn.Linear(hidden, upper), nn.Linear(upper, 1)
         self.hidden = hidden
 
-    def forward(self, edges: Tensor, forward: Tensor, rows: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    def forward(
+        self, edges: Tensor, forward: Tensor, rows: Tensor, source: Tensor, target: Tensor, drop: float
+    ) -> Tensor:
         """Logits of rows; `source` and `target` are half-edges over the whole batch, -1 for none."""
 
         def of(table: Tensor, none: Tensor, h: Tensor) -> Tensor:
@@ -59,7 +61,7 @@ class Head(nn.Module):
             return torch.cat([table, none[None]])[at]
 
         z = of(self.source(edges), self.no_source, source) + of(self.target(edges), self.no_target, target)
-        z = torch.relu(z + self.w1(rows))
+        z = functional.dropout(torch.relu(z + self.w1(rows)), drop, self.training)
         return self.w3(torch.relu(self.w2(z)))[:, 0]
 
 
@@ -84,7 +86,8 @@ class Network(nn.Module):
         self, features: Tensor, bits: Tensor, lie: Tensor, hidden: Tensor, letters: Tensor, place: Tensor, drop: float
     ) -> Tensor:
         """``(b, n, d)`` of each edge; letters' tokens come first in `bits`, `lie` and `hidden`."""
-        x = self.enter((features - self.mean) * self.scale)
+        x = functional.dropout((features - self.mean) * self.scale, drop / 2, self.training)
+        x = self.enter(x)
         n_letters = letters.shape[1]
         if n_letters:
             x = torch.cat([self.letter(letters) + self.place(place), x], 1)

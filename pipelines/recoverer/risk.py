@@ -18,10 +18,21 @@ import torch
 from torch import Tensor
 
 from inktraj.recovery.features import make_net
-from inktraj.recovery.guide import Guide, edge_inputs
+from inktraj.recovery.guide import Guide, edge_inputs, scorers
 from inktraj.recovery.policy import Decisions, decisions, search
-from recoverer.batches import TEXT_SHARE, Guided, Rows, ahead, collate_rows, collate_words, order_of
-from recoverer.learn import encode, guide_of, judge, log_probabilities
+from recoverer.batches import (
+    TEXT_SHARE,
+    Bend,
+    Guided,
+    Rows,
+    ahead,
+    bent,
+    collate_rows,
+    collate_words,
+    order_of,
+    weights_of,
+)
+from recoverer.learn import Average, encode, guide_of, judge, log_probabilities
 from recoverer.network import Network
 from recoverer.outcome import outcome
 from recoverer.samples import Sample
@@ -54,16 +65,12 @@ def propose(guide: Guide, samples: Sequence[Sample], texts: Sequence[str], rng: 
     """Search each word, bent anew, and measure what comes out."""
     inputs, ways, owner, cost, recorded = [], [], [], [], []
     for k, (sample, text) in enumerate(zip(samples, texts, strict=True)):
-        slant, stretch = rng.normal(0, 0.12), np.exp(rng.normal(0, 0.1))
-        turn = np.array([[stretch, 0.0], [-slant, 1.0]])
-        lines = sample.lines
-        points, nodes, reference = lines.points @ turn, lines.nodes @ turn, sample.reference @ turn
-        low = points.min(0)
-        points, reference = points - low, reference - low
-        lines = lines._replace(points=points, nodes=nodes - low)
+        bend = Bend(rng)
+        lines, low = bent(sample.lines, bend)
+        reference = bend(sample.reference) - low
         net = make_net(lines)
         inputs.append(edge_inputs(lines, net))
-        go, start = guide(lines, net, text)
+        go, start = scorers([guide], lines, net, text)
         score, path, down, size = search(net, go, start, WIDTH, 3, PROPOSALS, 5.0, 3 * len(net.ends) + 2)
         candidates = [(sample.path, sample.marks, True)]
         for h in np.flatnonzero(score > -np.inf):
@@ -77,7 +84,7 @@ def propose(guide: Guide, samples: Sequence[Sample], texts: Sequence[str], rng: 
             seen.add(key)
             ways.append(decisions(net, way, marks))
             owner.append(k)
-            cost.append(cost_of(sample, points, reference, way, marks))
+            cost.append(cost_of(sample, lines.points, reference, way, marks))
             recorded.append(is_recorded)
     rows: list[Decisions] = ways
     go_rows, start_rows = collate_rows(rows, owner, [len(f) for f, *_ in inputs])
@@ -96,7 +103,7 @@ def way_scores(network: Network, p: Proposals, drop: float) -> Tensor:
     h = encode(network, p.words, drop)
     total = torch.zeros(len(p.owner))
     for head, rows in ((network.go, p.go), (network.start, p.start)):
-        logits = head(h, p.words.forward, rows.features, rows.source, rows.target)
+        logits = head(h, p.words.forward, rows.features, rows.source, rows.target, drop)
         total = total.index_add(0, rows.way, log_probabilities(logits, rows))
     return total
 
@@ -105,24 +112,28 @@ def refine(
     network: Network,
     samples: Sequence[Sample],
     texts: Sequence[str],
+    writers: Sequence[str],
     held_out: Sequence[Sample],
     *,
     words: int,
     batch: int,
     rate: float,
     imitation: float,
+    drop: float,
     seed: int,
     checkpoint: Path,
     every: int = 100,
 ) -> None:
     """Minimise the expected cost of what the search finds, with a little imitation to stay probable."""
-    sizes = np.array([len(s.lines.ends) for s in samples])
+    sizes, weight = np.array([len(s.lines.ends) for s in samples]), weights_of(writers)
     steps = words // batch
     optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.01, betas=(0.9, 0.98))
     step = 0
+    average = Average(network)
     if checkpoint.exists():
         saved = torch.load(checkpoint)
         network.load_state_dict(saved["network"])
+        average = Average(network, saved["average"])
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
         print(f"resumed at step {step} of {steps}", flush=True)
@@ -131,7 +142,7 @@ def refine(
     def batches():
         done, epoch = 0, 0
         while done < steps:
-            for part in order_of(sizes, batch, np.random.default_rng([seed, epoch])):
+            for part in order_of(sizes, weight, batch, np.random.default_rng([seed, epoch])):
                 done += 1
                 if done > steps:
                     return
@@ -143,12 +154,13 @@ def refine(
 
     begin = time.time()
     losses = []
-    network.eval()
+    network.train()
     for p in ahead(batches(), 3):
         step += 1
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, step / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / steps)))
-        score = way_scores(network, p, 0.0)
+        torch.manual_seed(seed * 1_000_003 + step)
+        score = way_scores(network, p, drop)
         n = int(p.owner[-1]) + 1
         top = torch.full((n,), -torch.inf).scatter_reduce(0, p.owner, score.detach(), "amax")
         weight = torch.exp(score - top[p.owner])
@@ -161,10 +173,11 @@ def refine(
         optimizer.step()
         least = torch.full((n,), torch.inf).scatter_reduce(0, p.owner, p.cost, "amin").mean()
         losses.append((risk.item(), least.item(), -score[p.recorded].mean().item()))
+        average.take(network)
         if step % 25 == 0:
             current[0] = guide_of(network)
         if step % every == 0 or step == steps:
-            figures = judge(network, held_out)
+            figures = judge([average.network], held_out)
             mean = np.mean(losses[-every:], 0)
             print(
                 f"{step}/{steps} {time.time() - begin:.0f} s, risk {mean[0]:.4f} (best way {mean[1]:.4f}),",
@@ -173,5 +186,15 @@ def refine(
                 flush=True,
             )
             partial = checkpoint.with_suffix(".partial")
-            torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, partial)
+            torch.save(
+                {
+                    "network": network.state_dict(),
+                    "average": average.network.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "step": step,
+                },
+                partial,
+            )
             partial.rename(checkpoint)
+    network.load_state_dict(average.network.state_dict())
+    network.eval()

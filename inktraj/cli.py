@@ -17,7 +17,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -46,7 +46,7 @@ app = typer.Typer(
 )
 
 Segmenter = Annotated[str, typer.Option(help="'inkgap', or module:attribute of your own.")]
-Recoverer = Annotated[str, typer.Option(help="'tracer', or module:attribute of your own.")]
+Recoverer = Annotated[str, typer.Option(help="'scribe', 'scribe-fast', 'tracer', or module:attribute of your own.")]
 Recognizer = Annotated[str, typer.Option(help="'ppocr', or module:attribute of your own.")]
 
 
@@ -89,7 +89,7 @@ def build_pseudolabels(
     threshold: Annotated[float, typer.Option(help="Least share of words that agree for a page to be kept.")] = 0.85,
     workers: Annotated[int, typer.Option(help="Processes, one thread each; 0 works in this one.")] = 1,
     segmenter: Segmenter = "inkgap",
-    recoverer: Recoverer = "tracer",
+    recoverer: Recoverer = "scribe",
     recognizer: Recognizer = "ppocr",
     seed: Annotated[int, typer.Option(help="For parts that draw random numbers.")] = 0,
     limit: Annotated[int | None, typer.Option(help="Only the first so many pages.")] = None,
@@ -235,12 +235,24 @@ def segment(
         raise typer.Exit(SOME_FAILED)
 
 
+def _facing(part: Any, direction: str) -> Any:
+    """The recoverer for another direction of writing."""
+    from inktraj.errors import DataError
+    from inktraj.recovery.scribe import Scribe
+
+    if not isinstance(part, Scribe):
+        raise DataError(f"--direction {direction} is for the recoverer scribe; {part.name} has no such option")
+    return Scribe(quality=part.quality, direction=cast(Any, direction))
+
+
 @app.command()
 def recover(
     images: Annotated[list[str], typer.Argument(help="Pictures of one word each; - for standard input.")],
     form: Annotated[str | None, typer.Option("--format", help="jsonl (default), inkml or svg.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the ink; its suffix chooses the form.")] = None,
-    recoverer: Recoverer = "tracer",
+    recoverer: Recoverer = "scribe",
+    text: Annotated[str | None, typer.Option(help="What the word says, where known: a hint for the recoverer.")] = None,
+    direction: Annotated[str, typer.Option(help="The way the writing runs: ltr, rtl or ttb (scribe only).")] = "ltr",
     times: Annotated[bool, typer.Option("--times", help="Add times by a speed model, marked as estimated.")] = False,
 ) -> None:
     """Recover the strokes of word pictures: ink on standard output or in OUT.
@@ -256,11 +268,13 @@ def recover(
         nowhere.name = str(out)
         write_ink(nowhere, (), form)  # a form that is not known is told before the work is done
     part = load_part("recoverer", recoverer)
+    if direction != "ltr":
+        part = _facing(part, direction)
     records: list[InkRecord] = []
 
     def do(source: Source | None) -> None:
         page = _page(source)
-        records.append(InkRecord(page.id, recovered(page.pixels, recoverer=part, times=times)))
+        records.append(InkRecord(page.id, recovered(page.pixels, recoverer=part, text=text, times=times)))
 
     sources, missing = _sources(images)
     failed = _failures(sources, do)

@@ -13,7 +13,11 @@ from inktraj.segmentation import Segmenter
 
 NAMED: dict[str, dict[str, str]] = {
     "segmenter": {"inkgap": "inktraj.segmentation.inkgap:InkGapSegmenter"},
-    "recoverer": {"tracer": "inktraj.recovery.tracer:Tracer"},
+    "recoverer": {
+        "scribe": "inktraj.recovery.scribe:Scribe",
+        "scribe-fast": "inktraj.recovery.scribe:FastScribe",
+        "tracer": "inktraj.recovery.tracer:Tracer",
+    },
     "recognizer": {"ppocr": "inktraj.ocr.ppocr:PPOCR"},
 }
 """Parts that have a name of their own; others are given as ``module:attribute``."""
@@ -39,7 +43,7 @@ class PartNames:
     """What the caller asked for: for each part a name, a ``module:attribute``, or the part itself."""
 
     segmenter: Any = "inkgap"
-    recoverer: Any = "tracer"
+    recoverer: Any = "scribe"
     recognizer: Any = "ppocr"
 
     def load(self) -> Parts:

@@ -117,7 +117,7 @@ def build_pseudolabels(
     threshold: float = THRESHOLD,
     workers: int = 1,
     segmenter: Any = "inkgap",
-    recoverer: Any = "tracer",
+    recoverer: Any = "scribe",
     recognizer: Any = "ppocr",
     seed: int = 0,
     limit: int | None = None,
@@ -143,7 +143,7 @@ def build_pseudolabels(
     workers
         Processes, one thread each; the results do not depend on it. 0 works in this process.
     segmenter, recoverer, recognizer
-        A name (``"inkgap"``, ``"tracer"``, ``"ppocr"``), a ``module:attribute``, or an object of that protocol.
+        A name (``"inkgap"``, ``"scribe"``, ``"ppocr"``), a ``module:attribute``, or an object of that protocol.
     seed
         Seeds `random` and NumPy's global generator before each page, for parts that draw.
     limit

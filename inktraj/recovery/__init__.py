@@ -105,7 +105,7 @@ def recover(
         A word crop, or a picture of one word: ``(h, w)`` grey or ``(h, w, 3)`` RGB, uint8. A picture is binarised here;
         light ink on a dark ground is inverted first.
     recoverer
-        None: the geometric `inktraj.recovery.tracer.Tracer`.
+        None: the learned `inktraj.recovery.scribe.Scribe`.
     text
         What the word says, where known; a recoverer may ignore it.
     times
@@ -123,10 +123,10 @@ def recover(
     DataError
         An array of another type or shape, or of no pixels.
     """
-    from inktraj.recovery.tracer import Tracer
+    from inktraj.recovery.scribe import Scribe
 
     crop = crop_or_image if isinstance(crop_or_image, WordCrop) else crop_of(crop_or_image)
-    candidates = (recoverer or Tracer())(crop, text=text)
+    candidates = (recoverer or Scribe())(crop, text=text)
     ink = candidates[0].ink
     if times and ink.times is None:
         from inktraj.recovery.speed import with_times

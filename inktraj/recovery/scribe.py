@@ -174,6 +174,13 @@ class Scribe:
         return Candidate(ink, way.confidence, tuple(_decisions(word, graph, way, order)))
 
 
+class FastScribe(Scribe):
+    """`Scribe` with ``quality="fast"``, for where a part is given by its name."""
+
+    def __init__(self) -> None:
+        super().__init__(quality="fast")
+
+
 _NO_CHOICES = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 _KINDS: tuple[Literal["set-down", "go-on", "lift"], ...] = ("set-down", "go-on", "lift")
 

@@ -44,12 +44,13 @@ def _thin(image, deletable, dy, dx):  # type: ignore[no-untyped-def]
     front = np.empty(count, np.int64)
     after = np.empty(count, np.int64)
     gone = np.empty(count, np.int64)
-    stamp = np.zeros(height * width, np.int32)
+    stamp = np.full(height * width, -1, np.int32)  # the last turn for which a pixel was put on the front
     size = 0
     for y in range(1, height - 1):
         for x in range(1, width - 1):
             if image[y, x] and not (image[y - 1, x] and image[y + 1, x] and image[y, x - 1] and image[y, x + 1]):
                 front[size] = y * width + x
+                stamp[front[size]] = 0
                 size += 1
     turn = 0
     while size > 0:
@@ -69,6 +70,15 @@ def _thin(image, deletable, dy, dx):  # type: ignore[no-untyped-def]
                     n_gone += 1
             for i in range(first, n_gone):
                 image[gone[i] // width, gone[i] % width] = 0
+            if half == 0:  # what the first half has laid bare is looked at in the second
+                for i in range(n_gone):
+                    y, x = gone[i] // width, gone[i] % width
+                    for k in range(8):
+                        at = (y + dy[k]) * width + x + dx[k]
+                        if image[y + dy[k], x + dx[k]] and stamp[at] < turn - 1:
+                            stamp[at] = turn - 1
+                            front[size] = at
+                            size += 1
         size = 0
         for i in range(n_gone):
             y, x = gone[i] // width, gone[i] % width

@@ -94,11 +94,11 @@ class Average:
 
     DECAY = 0.998
 
-    def __init__(self, network: Network, saved: dict[str, Tensor] | None = None) -> None:
+    def __init__(self, network: Network, saved: dict[str, Tensor] | None = None, taken: int = 0) -> None:
         self.network = copy.deepcopy(network).eval()
         if saved is not None:
             self.network.load_state_dict(saved)
-        self.taken = 0
+        self.taken = taken
 
     @torch.no_grad()
     def take(self, network: Network) -> None:
@@ -133,9 +133,9 @@ def imitate(
     if checkpoint.exists():
         saved = torch.load(checkpoint)
         network.load_state_dict(saved["network"])
-        average = Average(network, saved["average"])
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
+        average = Average(network, saved["average"], step)
         print(f"resumed at step {step} of {steps}", flush=True)
 
     def batches():

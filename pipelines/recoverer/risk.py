@@ -7,9 +7,10 @@ made small (minimum Bayes risk training, as in speech recognition: Prabhavalkar 
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,7 @@ from recoverer.samples import Sample
 
 PROPOSALS = 8  # ways from the search
 WIDTH = 8
+FRESH = 25  # steps after which the search asks the network as it has become; checkpoints are taken at multiples
 WORTH_LIFT, WORTH_START = 0.15, 0.3  # what a pen-up error and a missed start cost; 1 is a DTW of 0.01
 WORST = 10.0  # no way costs more
 START_NEAR = 0.05  # of the longer side
@@ -108,6 +110,32 @@ def way_scores(network: Network, p: Proposals, drop: float) -> Tensor:
     return total
 
 
+def _parts(sizes: np.ndarray, weight: np.ndarray, batch: int, seed: int) -> Iterator[np.ndarray]:
+    """Samples of each step, without end."""
+    for epoch in itertools.count():
+        yield from order_of(sizes, weight, batch, np.random.default_rng([seed, epoch]))
+
+
+def _proposals(
+    network: Network, samples: Sequence[Sample], texts: Sequence[str], todo: Iterator[np.ndarray], seed: int, step: int
+) -> Iterator[Proposals]:
+    """Proposals for the steps after `step`, worked out ahead while the network learns from those before.
+
+    For `FRESH` steps in a row the search asks the network as it was before them, so that a training which was stopped
+    and goes on proposes the same ways as one which was not.
+    """
+
+    def found(guide: Guide, first: int, parts: Sequence[np.ndarray]) -> Iterator[Proposals]:
+        for done, part in enumerate(parts, first):
+            own = np.random.default_rng([seed, 2, done])
+            known = [texts[k] if own.random() < TEXT_SHARE else "" for k in part]
+            yield propose(guide, [samples[k] for k in part], known, own)
+
+    while parts := list(itertools.islice(todo, FRESH)):
+        yield from ahead(found(guide_of(network), step + 1, parts), 3)
+        step += len(parts)
+
+
 def refine(
     network: Network,
     samples: Sequence[Sample],
@@ -122,10 +150,10 @@ def refine(
     drop: float,
     seed: int,
     checkpoint: Path,
-    every: int = 100,
+    every: int = 4 * FRESH,
 ) -> None:
     """Minimise the expected cost of what the search finds, with a little imitation to stay probable."""
-    sizes, weight = np.array([len(s.lines.ends) for s in samples]), weights_of(writers)
+    sizes = np.array([len(s.lines.ends) for s in samples])
     steps = words // batch
     optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.01, betas=(0.9, 0.98))
     step = 0
@@ -133,29 +161,16 @@ def refine(
     if checkpoint.exists():
         saved = torch.load(checkpoint)
         network.load_state_dict(saved["network"])
-        average = Average(network, saved["average"])
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
+        average = Average(network, saved["average"], step)
         print(f"resumed at step {step} of {steps}", flush=True)
-    current = [guide_of(network)]
-
-    def batches():
-        done, epoch = 0, 0
-        while done < steps:
-            for part in order_of(sizes, weight, batch, np.random.default_rng([seed, epoch])):
-                done += 1
-                if done > steps:
-                    return
-                if done > step:
-                    own = np.random.default_rng([seed, 2, done])
-                    known = [texts[k] if own.random() < TEXT_SHARE else "" for k in part]
-                    yield propose(current[0], [samples[k] for k in part], known, own)
-            epoch += 1
+    todo = itertools.islice(_parts(sizes, weights_of(writers), batch, seed), step, steps)
 
     begin = time.time()
     losses = []
     network.train()
-    for p in ahead(batches(), 3):
+    for p in _proposals(network, samples, texts, todo, seed, step):
         step += 1
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, step / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / steps)))
@@ -174,8 +189,6 @@ def refine(
         least = torch.full((n,), torch.inf).scatter_reduce(0, p.owner, p.cost, "amin").mean()
         losses.append((risk.item(), least.item(), -score[p.recorded].mean().item()))
         average.take(network)
-        if step % 25 == 0:
-            current[0] = guide_of(network)
         if step % every == 0 or step == steps:
             figures = judge([average.network], held_out)
             mean = np.mean(losses[-every:], 0)

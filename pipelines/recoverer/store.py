@@ -31,5 +31,5 @@ def write_weights(path: Path, networks: Sequence[Network], calibration: np.ndarr
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in sorted(arrays.items()):
             with archive.open(zipfile.ZipInfo(name + ".npy", MOMENT), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
     partial.rename(path)

@@ -24,6 +24,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 N_LETTERS = len(LETTERS) + 1  # the last stands for all others
 MOST_LETTERS = 24
 N_PLACE = 5  # features of how two edges lie to each other
+N_SHARED = 32  # ways in which two edges can share ends, see `shared_ends`
+N_LETTER_PLACE = 10  # features of a letter's place in its word
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def letters_of(text: str) -> tuple[I64, F32]:
     share = (k + 0.5) / max(len(letters), 1)
     waves: list[Any] = [np.sin(np.pi * share * w) for w in (1, 2, 4)] + [np.cos(np.pi * share * w) for w in (1, 2, 4)]
     rest: list[Any] = [share, k / 8, np.full_like(k, len(letters) / 8), (len(letters) - k) / 8]
-    return number, np.stack([*waves, *rest], 1).astype(np.float32).reshape(-1, 10)
+    return number, np.stack([*waves, *rest], 1).astype(np.float32).reshape(-1, N_LETTER_PLACE)
 
 
 def lie_of(features: F32) -> F32:

@@ -11,17 +11,22 @@ import io
 import json
 import os
 import zipfile
-from dataclasses import dataclass
+import zlib
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inktraj.errors import DataError
-from inktraj.recovery.guide import F32, Config, Guide
+from inktraj.recovery.features import N_EDGE, N_GO, N_START
+from inktraj.recovery.guide import F32, N_LETTER_PLACE, N_LETTERS, N_PLACE, N_SHARED, Config, Guide
 
 FORMAT = "inktraj scribe 1"
 SHIPPED = "scribe/weights.npz"
+N_CONFIDENCE = 5  # what `confidence_inputs` gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +77,84 @@ def models_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "models"
 
 
+def array_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the arrays of one network, as the trainer writes them."""
+    d, hidden, upper = config.width, config.hidden, config.upper
+    shapes: dict[str, tuple[int, ...]] = {"mean": (N_EDGE,), "scale": (N_EDGE,), "letter.weight": (N_LETTERS, d)}
+
+    def linear(name: str, n_in: int, n_out: int) -> None:
+        shapes[name + ".weight"], shapes[name + ".bias"] = (n_out, n_in), (n_out,)
+
+    def norm(name: str) -> None:
+        shapes[name + ".weight"] = shapes[name + ".bias"] = (d,)
+
+    linear("enter", N_EDGE, d)
+    linear("place", N_LETTER_PLACE, d)
+    for layer in (f"layers.{k}." for k in range(config.depth)):
+        norm(layer + "norm1")
+        norm(layer + "norm2")
+        linear(layer + "qkv", d, 3 * d)
+        linear(layer + "out", d, d)
+        linear(layer + "up", d, config.inner)
+        linear(layer + "down", config.inner, d)
+        shapes[layer + "shared"], shapes[layer + "lie"] = (N_SHARED, config.heads), (N_PLACE, config.heads)
+    norm("norm")
+    for head, features in (("go.", N_GO), ("start.", N_START)):
+        linear(head + "source", d, 2 * hidden)
+        linear(head + "target", d, 2 * hidden)
+        shapes[head + "no_source"] = shapes[head + "no_target"] = (hidden,)
+        linear(head + "w1", features, hidden)
+        linear(head + "w2", hidden, upper)
+        linear(head + "w3", upper, 1)
+    return shapes
+
+
+def _config(text: str) -> Config:
+    config = Config(**json.loads(text))
+    if any(type(size) is not int or size < 1 for size in astuple(config)) or config.width % config.heads:
+        raise ValueError(f"its sizes are whole numbers from 1, the width a multiple of the heads, not {config}")
+    return config
+
+
+def _checked(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> F32:
+    if array.shape != shape or array.dtype.kind != "f":
+        raise ValueError(f"its array {name!r} is {array.dtype} of shape {array.shape}, not float of shape {shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"its array {name!r} holds values that are not finite")
+    return np.asarray(array, np.float32)
+
+
+def _guides(arrays: dict[str, NDArray[Any]], config: Config) -> tuple[Guide, ...]:
+    """One guide for each of the networks 0, 1, …"""
+    shapes, n = array_shapes(config), 0
+    while n == 0 or any(name.startswith(f"{n}/") for name in arrays):
+        n += 1
+    unknown = sorted(arrays.keys() - {f"{k}/{name}" for k in range(n) for name in shapes})
+    if unknown:
+        raise ValueError(f"it holds an array {unknown[0]!r} that no network has")
+    return tuple(
+        Guide({name: _checked(f"{k}/{name}", arrays[f"{k}/{name}"], shapes[name]) for name in shapes}, config)
+        for k in range(n)
+    )
+
+
 @lru_cache(maxsize=4)
-def _load(path: Path) -> Weights:
+def _load(path: Path, _changed: int) -> Weights:
+    data = path.read_bytes()
     try:
-        data = path.read_bytes()
-    except OSError as err:
-        raise DataError(f"the recoverer's weights cannot be read: {path}: {err.strerror}") from err
-    try:
+        if not zipfile.is_zipfile(io.BytesIO(data)):
+            raise ValueError("it is no npz archive; was it cut short?")
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         if str(arrays.pop("format")) != FORMAT:
-            raise DataError(f"{path} is not a weights file of this version ({FORMAT!r})")
-        config = Config(**json.loads(str(arrays.pop("config"))))
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError, OSError) as err:
+            raise ValueError(f"it is not of this version ({FORMAT!r})")
+        config = _config(str(arrays.pop("config")))
+        calibration = _checked("confidence", arrays.pop("confidence"), (N_CONFIDENCE,))
+        guides = _guides(arrays, config)
+    except KeyError as err:
+        raise DataError(f"{path} is not a weights file of the recoverer's trainer: it holds no array {err}") from err
+    except (ValueError, TypeError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as err:
         raise DataError(f"{path} is not a weights file of the recoverer's trainer: {err}") from err
-    calibration = arrays.pop("confidence").astype(np.float32)
-    members: dict[str, dict[str, F32]] = {}
-    for name, array in arrays.items():
-        member, _, own = name.partition("/")
-        members.setdefault(member, {})[own] = array
-    guides = tuple(Guide(members[member], config) for member in sorted(members))
     return Weights(guides, calibration, hashlib.sha256(data).hexdigest())
 
 
@@ -101,6 +164,10 @@ def load_weights(path: str | os.PathLike[str] | None = None) -> Weights:
     Raises
     ------
     DataError
-        The file is missing or is something else.
+        The file is missing or is something else; an array that is not as it should be is named.
     """
-    return _load(models_folder() / SHIPPED if path is None else Path(path))
+    file = (models_folder() / SHIPPED if path is None else Path(path)).resolve()
+    try:
+        return _load(file, file.stat().st_mtime_ns)
+    except OSError as err:
+        raise DataError(f"the recoverer's weights cannot be read: {file}: {err.strerror}") from err

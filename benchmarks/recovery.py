@@ -1,12 +1,14 @@
 """How well recovered strokes match recorded pen movement.
 
-    python benchmarks/recovery.py --inks FILE.npz --split dev --recoverer tracer
+    python benchmarks/recovery.py --inks FILE.npz --split dev
 
 Recorded words are drawn with a round pen (or photographed on paper, ``--difficulty photo``), recovered from the pixels,
 and compared with the recording; `recovery_scores` says how. The word's place in the archive seeds its picture.
 
-``--sweep`` adds a table over pen width, height, noise and blur, ``--curve`` one of what quality costs, ``--peer`` one
-of public peers on the same words (see `recovery_peers`), ``--overlays`` pictures of the best, median and worst words.
+Beside the figures stand those of the scribe's fast setting, of the same words told to it as text, and, for photos, of
+the clean pictures (``--alone`` leaves them out). ``--sweep`` adds a table over pen width, height, noise and blur,
+``--curve`` one of what quality costs, ``--peer`` one of public peers on the same words (see `recovery_peers`),
+``--overlays`` pictures of the best, median and worst words.
 """
 
 from __future__ import annotations
@@ -42,11 +44,23 @@ def rungs() -> dict[str, Any]:
     return found | {f"scribe, beam {beam}": make_recoverer("scribe", beam=beam) for beam in recovery_tables.BEAMS}
 
 
+def variations(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return what else is worth measuring beside a run, in the arguments of `measure`."""
+    found: dict[str, dict[str, Any]] = {}
+    if args.recoverer == "scribe" and args.quality == "best":
+        fast = make_recoverer("scribe", quality="fast")
+        found["fast"] = {"recoverer": fast, "difficulty": args.difficulty}
+        found["with text"] = {"tell_text": True, "difficulty": args.difficulty}
+    if args.difficulty == "photo":
+        found["clean"] = {"difficulty": "clean"}
+    return found
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inks", type=Path, required=True, help="packed words (.npz)")
     parser.add_argument("--split", default="dev", choices=["train", "dev"])
-    parser.add_argument("--recoverer", default="tracer", choices=RECOVERERS)
+    parser.add_argument("--recoverer", default="scribe", choices=RECOVERERS)
     parser.add_argument("--quality", default="best", choices=["fast", "best"], help="of the scribe")
     parser.add_argument(
         "--marks", default="word", choices=["word", "run"], help="where the tracer puts dots and bars in the order"
@@ -60,6 +74,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--style", help="only words of this style, e.g. CURSIVE")
     parser.add_argument("--sweep", action="store_true", help="a table over pen width, height, noise and blur")
     parser.add_argument("--curve", action="store_true", help="a table of time against quality over the recoverers")
+    parser.add_argument("--alone", action="store_true", help="no other settings beside the one that was asked for")
     parser.add_argument("--peer", action="append", metavar="NAME=PATH", help="compare with a checkout of a public peer")
     parser.add_argument("--overlays", type=Path, metavar="DIR", help="write pictures of the best, median and worst")
     parser.add_argument("--json", type=Path)
@@ -95,6 +110,8 @@ def main() -> None:
     print()
 
     tables: dict[str, recovery_tables.Table] = {}
+    if not args.alone and (others := variations(args)):
+        tables["beside"] = recovery_tables.beside(words, indices, rows, recoverer, others)
     if args.sweep:
         tables["sweep"] = recovery_tables.sweep(words, indices, recoverer)
     if args.curve:

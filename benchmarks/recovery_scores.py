@@ -118,8 +118,13 @@ def ink_overlap(mask: np.ndarray, ink) -> dict[str, float]:
     }
 
 
-def measure(words: Words, indices: np.ndarray, recoverer: Any, **look: Any) -> tuple[list[Row], list[str]]:
-    """Return the figures of each word, and what went wrong; `look` says how the words are drawn, see `picture`."""
+def measure(
+    words: Words, indices: np.ndarray, recoverer: Any, *, tell_text: bool = False, **look: Any
+) -> tuple[list[Row], list[str]]:
+    """Return the figures of each word, and what went wrong; `look` says how the words are drawn, see `picture`.
+
+    With `tell_text` the recoverer is told what each word says.
+    """
     from inktraj.recovery import crop_of, recover
 
     rows, failures = [], []
@@ -127,7 +132,7 @@ def measure(words: Words, indices: np.ndarray, recoverer: Any, **look: Any) -> t
         image, reference = picture(words, index, **look)
         begin = time.perf_counter()
         try:
-            ink = recover(image, recoverer=recoverer)
+            ink = recover(image, recoverer=recoverer, text=str(words.text[index]) if tell_text else None)
         except Exception as err:  # a failure is counted and named, never scored as a bad word
             ink, failure = None, f"word {index}: {type(err).__name__}: {err}"
         spent = (time.perf_counter() - begin) * 1000

@@ -17,6 +17,7 @@ BEAMS = (1, 2, 4, 8, 16)
 
 QUALITY = ("words", "failures", "dtw_median", "dtw_mean", "dtw_under_001", "chamfer_mean", "penup_error_mean")
 SIGNED = ("penup_error_signed_mean", "ms_per_word")
+BESIDE = (*QUALITY, "tolerant_dtw_median", "start_accuracy", "direction_accuracy")
 COST = ("words", "failures", "ms_per_word", "ms_per_word_p99", "dtw_median", "dtw_mean", "dtw_under_001")
 COMPARED = ("dtw_median", "dtw_mean", "dtw_under_001", "chamfer_median", "chamfer_mean", "tolerant_dtw_median")
 COMPARED += ("tolerant_dtw_mean", "penup_error_mean", "penup_error_signed_mean", "start_accuracy")
@@ -44,6 +45,16 @@ def sweep(words: Any, indices: np.ndarray, recoverer: Any) -> Table:
         figures = figures_of(*measure(words, indices, recoverer, **look))
         table[name] = {key: figures[key] for key in (*QUALITY, *SIGNED)}
     return table
+
+
+def beside(
+    words: Any, indices: np.ndarray, rows: list[Row], recoverer: Any, others: Mapping[str, dict[str, Any]]
+) -> Table:
+    """Measure variations of a run on the same words; `others` names them: recoverer, tell_text or a look."""
+    figures = {"this run": figures_of(rows, [])}
+    for name, how in others.items():
+        figures[name] = figures_of(*measure(words, indices, how.pop("recoverer", recoverer), **how))
+    return {name: {key: row[key] for key in (*BESIDE, *SIGNED)} for name, row in figures.items()}
 
 
 def curve(words: Any, indices: np.ndarray, recoverers: Mapping[str, Any], **look: Any) -> Table:

@@ -115,8 +115,8 @@ def divide(lines: Lines, component: I64, direction: Direction) -> list[Part]:
         out = []
         for block in _blocks(box[:, 2], box[:, 3]):
             edges = np.flatnonzero(np.isin(component, block))
-            width = box[block, 1].max() - box[block, 0].min()
-            height = box[block, 3].max() - box[block, 2].min()
+            width = box[block, 1].max() - box[block, 0].min() + lines.pen  # of the ink, as a word's height is
+            height = box[block, 3].max() - box[block, 2].min() + lines.pen
             lying = height > LIE_DOWN * max(width, 6 * lines.pen)
             turn = np.array([[0.0, -1.0], [1.0, 0.0]]) if lying else upright  # the top becomes the left
             unit = max(width if lying else height, 6 * lines.pen)

@@ -21,6 +21,7 @@ import record
 import inktraj
 from inktraj.io.images import find_sources, load
 from inktraj.pseudolabel.label import label_page
+from inktraj.pseudolabel.parts import PartNames, Parts
 
 
 def mean(values: list[float | None]) -> float | None:
@@ -28,21 +29,23 @@ def mean(values: list[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def warm_up() -> None:
+def warm_up(parts: Parts) -> None:
     """Load the models and compile the kernels on a page of one drawn word, outside the clock."""
     pixels = np.full((240, 600, 3), 255, dtype=np.uint8)
     cv2.putText(pixels, "warm up", (60, 140), cv2.FONT_HERSHEY_SCRIPT_SIMPLEX, 3, (20, 20, 20), 4, cv2.LINE_AA)
-    label_page(inktraj.Page(pixels))
+    label_page(inktraj.Page(pixels), parts=parts)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=Path, required=True)
+    parser.add_argument("--recoverer", default="scribe", help="by name, as on the command line")
     parser.add_argument("--limit", type=int, help="only the first pages")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    warm_up()
+    parts = PartNames(recoverer=arguments.recoverer).load()
+    warm_up(parts)
     sources = find_sources(arguments.pages)[: arguments.limit]
     labels, stages, seconds = [], {}, 0.0
     for source in sources:
@@ -50,7 +53,7 @@ def main() -> None:
         image = load(source)
         page = inktraj.Page(image.pixels, image.id, image.source, image.sha256)
         stages["load"] = stages.get("load", 0.0) + time.perf_counter() - start
-        done = label_page(page)
+        done = label_page(page, parts=parts)
         spent = time.perf_counter() - start
         seconds += spent
         for name, value in done.timings.items():
@@ -81,7 +84,8 @@ def main() -> None:
         **{f"seconds_{name.replace(' ', '_')}": value / count for name, value in stages.items()},
     }
     print(record.table(figures))
-    record.write(arguments.json, "pipeline", {"pages": str(arguments.pages), "limit": arguments.limit}, figures)
+    settings = {"pages": str(arguments.pages), "recoverer": arguments.recoverer, "limit": arguments.limit}
+    record.write(arguments.json, "pipeline", settings, figures)
 
 
 if __name__ == "__main__":

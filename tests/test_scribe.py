@@ -134,6 +134,13 @@ def test_candidates_differ_and_come_by_their_probability(weights, mask):
     assert all(a >= b - 1e-4 for a, b in pairwise(score))
 
 
+@pytest.mark.parametrize("marks", ["word", "run"])
+def test_candidates_differ_where_marks_are_put_in_order(weights, marks):
+    candidates = Scribe(weights=weights, marks=marks)(crop_of_mask(three_stems_two_dots()), n_best=6)
+    assert len(candidates) > 1
+    assert all(a.ink != b.ink for k, a in enumerate(candidates) for b in candidates[:k])
+
+
 def test_confidence_is_a_probability(weights, mask):
     for candidate in Scribe(weights=weights)(crop_of_mask(mask), n_best=6):
         assert 0 < candidate.confidence < 1

@@ -135,7 +135,14 @@ class Scribe:
         parts = divide(lines, net.component, self.direction)
         found = [self._ways(part, text if len(parts) == 1 else None, n_best) for part in parts]
         graph = _whole(word, lines)
-        return [self._candidate(crop, word, graph, net.component, way) for way in _joined(found)[:n_best]]
+        out: list[Candidate] = []
+        for way in _joined(found):
+            candidate = self._candidate(crop, word, graph, net.component, way)
+            if all(candidate.ink != other.ink for other in out):  # ways may differ in the place of marks alone
+                out.append(candidate)
+            if len(out) == n_best:
+                break
+        return out
 
     def _ways(self, part: Part, text: str | None, n_best: int) -> list[_Way]:
         """The most probable ways to draw one part, best first."""

@@ -49,7 +49,7 @@ class Effort:
     networks: int
 
 
-EFFORT: dict[Quality, Effort] = {"fast": Effort(3, 2, 1), "best": Effort(8, 3, 4)}
+EFFORT: dict[Quality, Effort] = {"fast": Effort(2, 2, 1), "best": Effort(4, 3, 8)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,10 @@ class Scribe:
         self.effort = EFFORT[quality] if beam is None else replace(EFFORT[quality], beam=beam)
         self.step = step
         self.weights = load_weights(weights)
-        self.version = f"1 {quality} {self.weights.checksum[:8]}"
+        options = {"direction": direction, "marks": marks, "beam": beam, "step": step}
+        usual = {"direction": "ltr", "marks": "learned", "beam": None, "step": None}
+        unusual = "".join(f" {name} {value}" for name, value in options.items() if value != usual[name])
+        self.version = f"1 {quality} {self.weights.checksum[:8]}{unusual}"
 
     def __call__(self, crop: WordCrop, *, text: str | None = None, n_best: int = 1) -> list[Candidate]:
         """Return up to `n_best` candidates with confidence; see `inktraj.recovery.Recoverer`.
@@ -150,7 +153,8 @@ class Scribe:
         go, start = scorers(self.weights.guides[: self.effort.networks], part.lines, net, text)
         kept = max(n_best, 4)
         longest = 3 * len(net.ends) + 2
-        score, path, down, size = search(net, go, start, self.effort.beam, self.effort.starts, kept, MARGIN, longest)
+        beam = max(self.effort.beam, n_best)
+        score, path, down, size = search(net, go, start, beam, self.effort.starts, kept, MARGIN, longest)
         order = [int(k) for k in np.argsort(-score, kind="stable") if score[k] > -np.inf]
         chance = np.exp(score[order] - score[order].max())
         chance /= chance.sum()

@@ -13,6 +13,7 @@ from oracles_recovery import resample
 from inktraj.page import WordCrop
 from inktraj.recovery.features import Lines
 from inktraj.recovery.guide import Config
+from inktraj.recovery.policy import MOST_TIMES
 from inktraj.recovery.weights import FORMAT, array_shapes
 
 SMALL = Config(width=16, depth=2, heads=2, inner=24, hidden=8, upper=4)
@@ -59,6 +60,24 @@ def lines_of_paths(nodes, edges, dots=(), pen=0.05):
     dot = np.arange(len(ends)) >= len(edges)
     radius = np.full(len(nodes), pen / 2)
     return Lines(nodes - low, radius, ends, start, points - low, np.ones(len(points)), dot, pen)
+
+
+def a_path(net, rng):
+    """Return some way to draw all edges: random moves, lifts and set-downs."""
+    path, marks, drawn_ = [], [], np.zeros(len(net.ends), int)
+    while (drawn_ == 0).any():
+        free = [c for c in range(2 * len(drawn_)) if drawn_[c // 2] == 0 and not (net.dot[c // 2] and c % 2)]
+        h = int(rng.choice(free))
+        marks.append(len(path))
+        while True:
+            path.append(h)
+            drawn_[h // 2] += 1
+            v = net.ends[h // 2, 1 - h % 2]
+            on = [int(c) for c in net.half[net.first[v] : net.first[v + 1]] if drawn_[c // 2] < MOST_TIMES]
+            if net.dot[h // 2] or not on or rng.random() < 0.4:
+                break
+            h = int(rng.choice(on))
+    return np.array(path, np.int64), np.array([*marks, len(path)], np.int64)
 
 
 def crop_of_mask(mask):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 CLOCKWISE = [(-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1)]  # (dy, dx) from north
@@ -229,3 +231,31 @@ def best_way(net, go_logit, start_logit, most_times):
 
     lifted(0.0, (0,) * len(ends), (), ())
     return best
+
+
+def polyline(points, start, path, marks, step):
+    """Points every `step` along each stroke from its first, and its last one unless that is next to one already."""
+    out = []
+    for a, b in pairwise(marks):
+        edges = [points[start[h // 2] : start[h // 2 + 1]][:: 1 - 2 * int(h % 2)] for h in path[a:b]]
+        line = np.concatenate(edges)
+        along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
+        at = [0.0, *np.arange(step, along[-1], step)]
+        if along[-1] - at[-1] > 0.1 * step:
+            at.append(along[-1])
+        out.append(np.stack([np.interp(at, along, line[:, k]) for k in (0, 1)], axis=1))
+    return np.concatenate(out)
+
+
+def mean_dtw(a, b):
+    """Mean cost along the cheapest monotone alignment of two paths, every alignment's cost by its last step."""
+    cost = np.hypot(a[:, None, 0] - b[None, :, 0], a[:, None, 1] - b[None, :, 1])
+    best = {(0, 0): (cost[0, 0], 1)}
+    for i in range(len(a)):
+        for j in range(len(b)):
+            before = [best[k] for k in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if k in best]
+            if before:
+                total, length = min(before)
+                best[i, j] = total + cost[i, j], length + 1
+    total, length = best[len(a) - 1, len(b) - 1]
+    return total / length

@@ -9,7 +9,7 @@ import oracles_recovery as oracles
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from made_recoverer import SMALL, a_word, arc, drawn, lines_of_paths, random_arrays
+from made_recoverer import SMALL, a_path, a_word, arc, drawn, lines_of_paths, random_arrays
 
 from inktraj.recovery import policy
 from inktraj.recovery.bends import CORNER, cut_at_bends
@@ -58,24 +58,6 @@ SINGLE = {
     "a stem": lines_of_paths([(0, 0), (0, 1)], [(0, 1)]),
     "a letter": three_nodes_and_a_dot(),
 }
-
-
-def a_path(net, rng):
-    """Return some way to draw all edges: random moves, lifts and set-downs."""
-    path, marks, drawn_ = [], [], np.zeros(len(net.ends), int)
-    while (drawn_ == 0).any():
-        free = [c for c in range(2 * len(drawn_)) if drawn_[c // 2] == 0 and not (net.dot[c // 2] and c % 2)]
-        h = int(rng.choice(free))
-        marks.append(len(path))
-        while True:
-            path.append(h)
-            drawn_[h // 2] += 1
-            v = net.ends[h // 2, 1 - h % 2]
-            on = [int(c) for c in net.half[net.first[v] : net.first[v + 1]] if drawn_[c // 2] < MOST_TIMES]
-            if net.dot[h // 2] or not on or rng.random() < 0.4:
-                break
-            h = int(rng.choice(on))
-    return np.array(path, np.int64), np.array([*marks, len(path)], np.int64)
 
 
 # ---------------------------------------------------------------- the graph's features

@@ -121,7 +121,7 @@ def _write(path: Path, samples: list[Sample]) -> None:
         "pen": np.array([s.lines.pen for s in samples]),
     }
     rows = [_arrays(s) for s in samples]
-    for name in ARRAYS:
+    for name in ARRAYS if rows else ():
         parts = [row[name] for row in rows]
         out[name] = np.concatenate(parts).astype(
             np.float32 if parts[0].dtype.kind == "f" else bool if parts[0].dtype.kind == "b" else np.int32

@@ -150,15 +150,23 @@ def test_one_candidate_is_what_is_asked_for_by_default(some_weights):
     assert len(Scribe(weights=some_weights)(crop_of_mask(a_word()))) == 1
 
 
+def check_told(candidate):
+    """Each stroke's decisions are a set-down where it begins, moves, and a lift where it ends; a dot is set down."""
+    stroke = [d.stroke for d in candidate.decisions]
+    assert stroke == sorted(stroke)
+    assert set(stroke) == set(range(len(candidate.ink.strokes)))
+    for s, points in enumerate(candidate.ink.strokes):
+        own = [d for d in candidate.decisions if d.stroke == s]
+        is_dot = len(points) == 1
+        assert [d.kind for d in own] == ["set-down", *([] if is_dot else ["go-on"] * (len(own) - 2) + ["lift"])]
+        # ends are smoothed, and a junction's blot is left out
+        np.testing.assert_allclose(own[0].place, points[0], atol=6)
+        np.testing.assert_allclose(own[-1].place, points[-1], atol=6)
+
+
 def test_a_stroke_is_a_set_down_then_moves_then_a_lift(weights, mask):
     for candidate in Scribe(weights=weights, explain=True)(crop_of_mask(mask), n_best=3):
-        stroke = [d.stroke for d in candidate.decisions]
-        assert stroke == sorted(stroke)
-        assert set(stroke) == set(range(len(candidate.ink.strokes)))
-        for s, points in enumerate(candidate.ink.strokes):
-            kinds = [d.kind for d in candidate.decisions if d.stroke == s]
-            is_dot = len(points) == 1
-            assert kinds == (["set-down"] if is_dot else ["set-down", *["go-on"] * (len(kinds) - 2), "lift"])
+        check_told(candidate)
 
 
 def test_decisions_are_made_on_the_ink_with_a_probability(weights, mask):
@@ -170,9 +178,6 @@ def test_decisions_are_made_on_the_ink_with_a_probability(weights, mask):
     for d in candidate.decisions:
         x, y = np.rint(d.place).astype(int)
         assert away[y, x] <= 2
-        if d.kind != "go-on":  # where the stroke begins or ends; the junction's blot is left out, the ends are smoothed
-            end = candidate.ink.strokes[d.stroke][0 if d.kind == "set-down" else -1]
-            np.testing.assert_allclose(d.place, end, atol=6)
 
 
 def test_decisions_are_told_on_request_only(some_weights):
@@ -264,8 +269,9 @@ def test_from_top_to_bottom_draws_block_by_block(weights):
     marks = [[(60, 15), (100, 15), (100, 35)], [(70, 30), (85, 30)]], [[(60, 60), (110, 60)], [(85, 50), (85, 75)]]
     third = [arc(85, 110, 15), [(130, 100), (130, 125)]]
     mask = drawn(*(path for block in (*marks, third) for path in block), size=(160, 140))
-    ink = Scribe(weights=weights, direction="ttb")(crop_of_mask(mask))[0].ink
-    block = [int(np.searchsorted([43, 87], stroke[:, 1].mean())) for stroke in ink.strokes]
+    (candidate,) = Scribe(weights=weights, direction="ttb", explain=True)(crop_of_mask(mask))
+    check_told(candidate)
+    block = [int(np.searchsorted([43, 87], stroke[:, 1].mean())) for stroke in candidate.ink.strokes]
     assert block == sorted(block)
     assert set(block) == {0, 1, 2}
 
@@ -299,11 +305,7 @@ def test_ordering_marks_changes_the_order_alone(weights):
         ordered = Scribe(weights=weights, marks=marks, explain=True)(crop)[0]
         rows = sorted(map(np.ndarray.tolist, ordered.ink.strokes))
         assert rows == sorted(map(np.ndarray.tolist, learned.ink.strokes))
-        for d in ordered.decisions:
-            if d.kind == "go-on":
-                continue
-            end = ordered.ink.strokes[d.stroke][0 if d.kind == "set-down" else -1]
-            np.testing.assert_allclose(d.place, end, atol=1.5)
+        check_told(ordered)
 
 
 @pytest.mark.parametrize(
@@ -468,7 +470,8 @@ def test_ink_that_is_no_word_is_left_to_geometry(some_weights, work):
 
 def test_much_ink_is_drawn_in_groups_from_left_to_right(some_weights, work):
     stems = drawn(*([(x, 20), (x + 3, 60)] for x in range(10, 2010, 10)), pen=3, size=(2030, 80))
-    (candidate,) = Scribe(weights=some_weights)(crop_of_mask(stems), text="help")
+    (candidate,) = Scribe(weights=some_weights, explain=True)(crop_of_mask(stems), text="help")
+    check_told(candidate)
     assert len(work) > 1
     x = np.array([s[:, 0].mean() for s in candidate.ink.strokes])
     first = np.cumsum([0, *work])

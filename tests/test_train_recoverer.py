@@ -138,6 +138,7 @@ def test_two_strokes_that_meet_within_an_edge_are_one():
 def test_a_dot_is_its_first_half_edge():
     assert matched(STEM, DOWN, ARCH, [(0.9, 0.01)]) == [[0, 2], [4], [6]]
     assert matched(STEM, [(0.88, 0), (0.92, 0.01), (0.9, 0.02)]) == [[6]]
+    assert mapmatch._without_dot_repeats(make_net(STEM), [7, 6]) == [6]
 
 
 def test_a_ring_is_gone_round_once_and_in_the_way_it_was():
@@ -350,6 +351,30 @@ def test_proposed_ways_score_as_the_package_scores_them(trainer, made, new_netwo
         heads = trainer.risk.scorers([guide], lines, net, text)
         wanted = taken(net, *heads, sample.path, sample.marks)[2].sum()
         np.testing.assert_allclose(scores[(owner == k) & recorded], wanted, atol=1e-3)
+
+
+def test_proposals_are_drawn_anew_each_step_and_follow_the_network(trainer, new_network, monkeypatch):
+    def what_is_asked(guide, samples, texts, rng):
+        return guide.weights["go.w3.bias"][0], samples[0], rng.random()
+
+    monkeypatch.setattr(trainer.risk, "FRESH", 3)
+    monkeypatch.setattr(trainer.risk, "propose", what_is_asked)
+    network = new_network()
+
+    def asked(todo, step):
+        out = []
+        for row in trainer.risk._proposals(network, list(range(9)), [""] * 9, iter(todo), 1, step):
+            out.append(row)
+            with trainer.torch.no_grad():
+                network.go.w3.bias.fill_(step + len(out))
+        return out
+
+    todo = [np.array([k]) for k in range(8)]
+    guides, seen, drawn = zip(*asked(todo, 0), strict=True)
+    assert list(guides[3:]) == [3, 3, 3, 6, 6]
+    assert seen == tuple(range(8))
+    assert len(set(drawn)) == 8
+    assert asked(todo[6:], 6)[0][1:] == (6, drawn[6])
 
 
 def test_the_calibration_finds_known_coefficients(trainer, rng):

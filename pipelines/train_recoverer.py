@@ -27,6 +27,7 @@ from recoverer.risk import refine
 from recoverer.samples import Sample, is_validation, load, prepare
 from recoverer.store import write_weights
 
+from inktraj.errors import DataError
 from inktraj.recovery.guide import Config
 
 
@@ -65,6 +66,11 @@ class Material:
         samples = load(shards)
         learn = [s for s in samples if not is_validation(str(writers[s.word]))]
         held_out = [s for s in samples if is_validation(str(writers[s.word])) and s.variant == 0]
+        if not learn or not held_out:
+            raise DataError(
+                f"{archive} gives {len(learn)} samples to learn from and {len(held_out)} of writers held out; "
+                "training needs both: is --limit too small, or are all words of one writer?"
+            )
         return cls(learn, [str(words.text[s.word]) for s in learn], [str(writers[s.word]) for s in learn], held_out)
 
 

@@ -315,6 +315,7 @@ def test_ordering_marks_changes_the_order_alone(weights):
         ({"direction": "btt"}, "direction is one of .*'ttb'.* not 'btt'"),
         ({"marks": "never"}, "marks is one of .*'learned'.* not 'never'"),
         ({"beam": 0}, "beam is how many hypotheses are kept, at least 1, not 0"),
+        ({"beam": 2.5}, "at least 1, not 2.5"),
         ({"step": 0.0}, "step is the arc length .* above 0, not 0.0"),
         ({"step": -1.0}, "above 0, not -1.0"),
         ({"step": float("nan")}, "above 0, not nan"),

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_recoverer import SMALL, a_path, arc, lines_of_paths
 
+from inktraj.errors import DataError
 from inktraj.recovery import crop_of
 from inktraj.recovery.features import make_net
 from inktraj.recovery.policy import taken
@@ -524,6 +525,12 @@ def test_only_training_words_are_learned_and_writers_are_apart(trainer, trained,
     assert {str(writers[s.word]) for s in material.learn} == {writer(False), writer(False, 1)}
     assert {str(writers[s.word]) for s in material.held_out} == {writer(True)}
     assert [words.text[s.word] for s in material.learn] == material.texts
+
+
+def test_words_of_one_writer_are_too_few(trainer, archive, made, tmp_path):
+    samples._write(tmp_path / "variant0-000.npz", [s for s in made if s.variant == 0])
+    with pytest.raises(DataError, match="12 samples to learn from and 0 of writers held out"):
+        trainer.main.Material.read(archive, [tmp_path / "variant0-000.npz"])
 
 
 def test_a_training_that_was_stopped_gives_the_same_bytes(trainer, trained, archive, recipe, monkeypatch, tmp_path):

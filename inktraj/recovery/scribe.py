@@ -108,7 +108,7 @@ class Scribe:
                                    ("marks", marks, ScribeMarks)):  # fmt: skip
             if value not in get_args(known):
                 raise DataError(f"{what} is one of {get_args(known)}, not {value!r}")
-        if beam is not None and beam < 1:
+        if beam is not None and (not isinstance(beam, int) or beam < 1):
             raise DataError(f"beam is how many hypotheses are kept, at least 1, not {beam!r}")
         if step is not None and not step > 0:
             raise DataError(f"step is the arc length between points in pixels, above 0, not {step!r}")

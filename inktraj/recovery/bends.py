@@ -50,28 +50,29 @@ def _cuts(start, points, pen, height, out):  # type: ignore[no-untyped-def]
             while far_right < n - 1 and along[far_right] - along[k] < REACH * height:
                 far_right += 1
             y = points[a + k, 1]
-            low = points[a + far_left : a + k + 1, 1]
-            high = points[a + k : a + far_right + 1, 1]
-            top[k] = (
-                low.min() >= y and high.min() >= y and low.max() > y + RISE * height and high.max() > y + RISE * height
-            )
+            before = points[a + far_left : a + k + 1, 1]
+            after = points[a + k : a + far_right + 1, 1]
+            risen = min(before.max(), after.max()) > y + RISE * height
+            top[k] = risen and before.min() >= y and after.min() >= y
         # the sharpest corners first, then tops, each at its distance from the others and the ends
         score = bend.copy()
         for k in range(n):
             if bend[k] < CORNER:
                 score[k] = 0.01 * (1 + bend[k]) if top[k] else 0.0
-        first = n_cuts
-        while True:
-            k = int(np.argmax(score))
-            if score[k] <= 0:
-                break
-            gap = APART * pen
+        first, gap = n_cuts, APART * pen
+        for k in np.argsort(-score, kind="mergesort"):
+            if score[k] <= 0:  # no bend, or one beside a sharper bend
+                continue
             if along[k] >= gap and along[n - 1] - along[k] >= gap:
                 out[n_cuts] = a + k
                 n_cuts += 1
-            for j in range(n):
-                if abs(along[j] - along[k]) < gap:
-                    score[j] = 0.0
+            left, right = k, k
+            while left >= 0 and along[k] - along[left] < gap:
+                score[left] = 0.0
+                left -= 1
+            while right < n and along[right] - along[k] < gap:
+                score[right] = 0.0
+                right += 1
         out[first:n_cuts] = np.sort(out[first:n_cuts])
     return n_cuts
 

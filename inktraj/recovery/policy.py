@@ -280,7 +280,7 @@ def _same(beam, a, parent, b, c):  # type: ignore[no-untyped-def]
     """Whether hypothesis a has drawn what b will have drawn with half-edge c."""
     for i in range(beam.drawn.shape[1]):
         times = parent.drawn[b, i] + (1 if i == c // 2 else 0)
-        if min(beam.drawn[a, i], 2) != min(times, 2):
+        if min(beam.drawn[a, i], MOST_TIMES) != min(times, MOST_TIMES):
             return False
     return True
 
@@ -333,7 +333,7 @@ def search(net, go, start, width, n_starts, n_best, margin, longest):  # type: i
                 continue
             pen = Pen(beam.drawn[b], beam.open_ink[b], beam.state[b])
             last = int(pen.state[LAST])
-            lift = 0.0
+            lift, own = 0.0, n_offers
             if last >= 0 and not net.dot[last // 2]:
                 n = moves(net, pen.drawn, last, -2, options)
                 for k in range(n):
@@ -353,7 +353,7 @@ def search(net, go, start, width, n_starts, n_best, margin, longest):  # type: i
                     done.score[worst] = beam.score[b] + lift
                     best_done = done.score.max()
                 continue
-            if lift < UNLIKELY and n_offers > 0:
+            if lift < UNLIKELY and n_offers > own:
                 continue
             n = starts(net, pen.drawn, options)
             for k in range(n):

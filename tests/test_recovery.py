@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from made_recoverer import weights_arrays, write_arrays
 
 from inktraj.errors import DataError
 from inktraj.ink import Ink
@@ -16,6 +17,7 @@ from inktraj.page import WordCrop
 from inktraj.recovery import Recoverer, recover
 from inktraj.recovery import graph as graphs
 from inktraj.recovery.order import find_marks, writing_order
+from inktraj.recovery.scribe import Scribe
 from inktraj.recovery.smooth import _resample, _smooth
 from inktraj.recovery.thinning import thin
 from inktraj.recovery.tracer import Tracer
@@ -219,8 +221,10 @@ def test_a_stem_is_drawn_down_and_up_again_without_a_lift():
     assert np.hypot(*np.diff(stroke[on_stem], axis=0).T).sum() > 40
 
 
-def test_a_round_speck_is_one_point_with_its_width():
-    ink = traced(drawn([(60, 50)], [(90, 20), (90, 90)], pen=5))
+@pytest.mark.parametrize("name", ["tracer", "scribe"])
+def test_a_round_speck_is_one_point_with_its_width(name, tmp_path):
+    recoverer = Tracer() if name == "tracer" else Scribe(weights=write_arrays(tmp_path / "w.npz", weights_arrays()))
+    ink = recoverer(crop_of_mask(drawn([(60, 50)], [(90, 20), (90, 90)], pen=5)))[0].ink
     (dot,) = [k for k, s in enumerate(ink.strokes) if len(s) == 1]
     np.testing.assert_allclose(ink.strokes[dot][0], (60, 50), atol=0.5)
     assert abs(ink.widths[dot][0] - 6) < 1

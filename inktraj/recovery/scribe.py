@@ -127,6 +127,8 @@ class Scribe:
         `text` helps to tell the letters apart. Ink that is no writing (a connected piece of very many edges) is drawn
         by the geometric tracer: one candidate, without confidence.
         """
+        if n_best < 1:
+            raise DataError(f"n_best is how many candidates are wanted, at least 1, not {n_best!r}")
         word = vectorize(crop.mask)
         if word is None:
             return [Candidate(Ink((), crop.frame, ()))]
@@ -171,6 +173,8 @@ class Scribe:
         pen, k = word.pen, word.factor
         step = self.step or float(np.clip(pen / k / 2, 1, 3))
         points, offsets, widths = build_strokes(graph, word.distance, way.path, way.marks, pen=pen, step=step * k)
+        lone = np.flatnonzero(np.diff(offsets) == 1)  # dots are as wide as their area says: the raster has lines only
+        widths[offsets[lone]] = 2 * graph.radius[graph.ends[way.path[way.marks[lone]] // 2, 0]]
         points, widths = word.in_crop(points), widths / k
         strokes = [points[a:b] for a, b in itertools.pairwise(offsets)]
         order = list(range(len(strokes)))

@@ -21,6 +21,8 @@ Direction = Literal["ltr", "rtl", "ttb"]
 
 LARGEST = 160  # edges that are drawn together, if the ink can be divided
 LIE_DOWN = 2.5  # times higher than wide: a block that is itself a column of joined writing
+UPRIGHT, MIRRORED = np.eye(2), np.diag([-1.0, 1.0])
+LYING = np.array([[0.0, -1.0], [1.0, 0.0]])  # the top becomes the left
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def _blocks(low: F64, high: F64) -> list[I64]:
 
 
 def _groups(sizes: I64, middle: F64) -> list[I64]:
-    """Components from left to right, as many together as `LARGEST` edges allow."""
+    """Places in the arrays from left to right, as many components together as `LARGEST` edges allow."""
     order = np.argsort(middle, kind="stable")
     group = np.zeros(len(order), np.int64)
     filled, n = 0, 0
@@ -98,35 +100,35 @@ def _groups(sizes: I64, middle: F64) -> list[I64]:
     return [np.asarray(g) for g in np.split(order, np.flatnonzero(np.diff(group)) + 1)]
 
 
+def _facings(box: F64, direction: Direction, pen: float) -> list[tuple[I64, F64, float]]:
+    """Blocks of components in the order of writing, with the turn ``(2, 2)`` of each and its unit of length."""
+    if direction != "ttb":
+        return [(np.arange(len(box)), MIRRORED if direction == "rtl" else UPRIGHT, 1.0)]
+    out = []
+    for block in _blocks(box[:, 2], box[:, 3]):
+        width = float(box[block, 1].max() - box[block, 0].min()) + pen  # of the ink, as a word's height is
+        height = float(box[block, 3].max() - box[block, 2].min()) + pen
+        lying = height > LIE_DOWN * max(width, 6 * pen)
+        out.append((block, LYING if lying else UPRIGHT, max(width if lying else height, 6 * pen)))
+    return out
+
+
 def divide(lines: Lines, component: I64, direction: Direction) -> list[Part]:
     """Divide a graph into the parts which the policy draws one after the other.
 
     Parameters
     ----------
     lines, component
-        The graph, and the component of each edge.
+        The graph, and ``(e,)`` the component of each edge.
     direction
         ``"ltr"``, ``"rtl"`` or ``"ttb"``: the way the writing runs.
     """
     box = _boxes(lines, component)
     sizes = np.bincount(component)
-    upright = np.eye(2)
-    if direction == "ttb":
-        out = []
-        for block in _blocks(box[:, 2], box[:, 3]):
-            edges = np.flatnonzero(np.isin(component, block))
-            width = box[block, 1].max() - box[block, 0].min() + lines.pen  # of the ink, as a word's height is
-            height = box[block, 3].max() - box[block, 2].min() + lines.pen
-            lying = height > LIE_DOWN * max(width, 6 * lines.pen)
-            turn = np.array([[0.0, -1.0], [1.0, 0.0]]) if lying else upright  # the top becomes the left
-            unit = max(width if lying else height, 6 * lines.pen)
-            out.append(Part(edges, _placed(_subgraph(lines, edges), turn, unit)))
-        return out
-    facing = np.diag([-1.0, 1.0]) if direction == "rtl" else upright
-    middle = (box[:, 0] + box[:, 1]) / 2 * facing[0, 0]
-    groups = [np.arange(len(sizes))] if sizes.sum() <= LARGEST else _groups(sizes, middle)
+    centre = np.stack([box[:, 0] + box[:, 1], box[:, 2] + box[:, 3]], 1) / 2
     out = []
-    for group in groups:
-        edges = np.flatnonzero(np.isin(component, group))
-        out.append(Part(edges, _placed(_subgraph(lines, edges), facing, 1.0)))
+    for block, turn, unit in _facings(box, direction, lines.pen):
+        for group in _groups(sizes[block], (centre[block] @ turn)[:, 0]):
+            edges = np.flatnonzero(np.isin(component, block[group]))
+            out.append(Part(edges, _placed(_subgraph(lines, edges), turn, unit)))
     return out

@@ -235,14 +235,15 @@ def segment(
         raise typer.Exit(SOME_FAILED)
 
 
-def _facing(part: Any, direction: str) -> Any:
-    """The recoverer for another direction of writing."""
+def _facing(recoverer: str, direction: str) -> Any:
+    """The learned recoverer for another direction of writing; it alone has one."""
     from inktraj.errors import DataError
-    from inktraj.recovery.scribe import Scribe
+    from inktraj.recovery.scribe import Quality, Scribe
 
-    if not isinstance(part, Scribe):
-        raise DataError(f"--direction {direction} is for the recoverer scribe; {part.name} has no such option")
-    return Scribe(quality=part.quality, direction=cast(Any, direction))
+    qualities: dict[str, Quality] = {"scribe": "best", "scribe-fast": "fast"}
+    if recoverer not in qualities:
+        raise DataError(f"--direction {direction} is for the recoverers {' and '.join(qualities)}, not for {recoverer}")
+    return Scribe(quality=qualities[recoverer], direction=cast(Any, direction))
 
 
 @app.command()
@@ -267,9 +268,7 @@ def recover(
         nowhere = BytesIO()
         nowhere.name = str(out)
         write_ink(nowhere, (), form)  # a form that is not known is told before the work is done
-    part = load_part("recoverer", recoverer)
-    if direction != "ltr":
-        part = _facing(part, direction)
+    part = load_part("recoverer", recoverer) if direction == "ltr" else _facing(recoverer, direction)
     records: list[InkRecord] = []
 
     def do(source: Source | None) -> None:

@@ -336,11 +336,37 @@ def test_recover_with_times_marks_them_as_estimated(run, page, tmp_path, form):
     assert record["times"][0] == 0 < record["times"][-1]
 
 
-def test_recover_with_the_embedded_tracer_from_standard_input(run, page):
+def test_recover_with_the_embedded_recoverer_from_standard_input(run, page):
     code, out, _ = run("recover", "-", stdin=page.read_bytes())
     assert code == 0
     strokes = json.loads(out)["strokes"]
     assert sum(s for _, _, s in strokes) >= 3
+
+
+def test_recover_in_another_direction(run, page):
+    """The page's three bars come from right to left."""
+    code, out, _ = run("recover", "--direction", "rtl", page)
+    assert code == 0
+    starts = [x for x, _, s in json.loads(out)["strokes"] if s]
+    assert starts[0] > 120
+    assert starts[-1] < 60
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--direction", "up"), "direction is one of ('ltr', 'rtl', 'ttb'), not 'up'"),
+        (
+            ("--direction", "rtl", FAKES["recoverer"]),
+            "is for the recoverers scribe and scribe-fast, not for fake_parts",
+        ),
+        (("--direction", "ttb", "--recoverer", "tracer"), "not for tracer"),
+    ],
+)
+def test_recover_refuses_a_direction_that_it_would_not_follow(run, page, options, says):
+    code, out, err = run("recover", page, *options)
+    assert (code, out) == (2, b"")
+    assert says in " ".join(err.split())
 
 
 def test_recover_says_what_is_no_picture(run, page, tmp_path):

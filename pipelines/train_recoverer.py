@@ -10,6 +10,7 @@ from the last finished shard and the last checkpoint in DIR.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -36,7 +37,7 @@ class Recipe:
     """All settings of the training; the defaults made the shipped weights."""
 
     variants: int = 3  # pictures of each word
-    networks: int = 2
+    networks: int = 1  # a second one, averaged with the first, gained nothing
     epochs: float = 6.0
     batch: int = 32
     rate: float = 1.5e-3
@@ -78,7 +79,7 @@ def train_network(archive: Path, work: Path, recipe: Recipe, member: int, shards
     """Train one of the networks, in one thread; checkpoints lie in `work`."""
     torch.set_num_threads(1)
     material = Material.read(archive, shards)
-    seed = recipe.seed + member
+    seed = recipe.seed + 1 + member  # the seed itself shuffles the words
     torch.manual_seed(seed)
     network = Network(Config())
     standardize(network, material.learn[:1500])
@@ -105,8 +106,19 @@ def train_network(archive: Path, work: Path, recipe: Recipe, member: int, shards
     return network
 
 
+def claim(work: Path, settings: dict[str, object]) -> None:
+    """Note what a folder is for, so that samples and checkpoints of another training are never taken for this one's."""
+    work.mkdir(parents=True, exist_ok=True)
+    note, text = work / "training.json", json.dumps(settings, indent=2, sort_keys=True) + "\n"
+    if note.exists() and note.read_text() != text:
+        raise DataError(f"{work} holds a training with other settings, told in {note.name}; give --work another folder")
+    note.write_text(text)
+
+
 def train(archive: Path, work: Path, out: Path, recipe: Recipe, *, limit: int, workers: int) -> dict[str, float]:
     """Run all stages; returns the figures on held-out words."""
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    claim(work, {"recipe": asdict(recipe), "limit": limit, "archive": digest})
     indices = Words(archive).choose("train", None, limit or None)
     indices = np.random.default_rng(recipe.seed).permutation(indices)
     shards = [p for v in range(recipe.variants) for p in prepare(archive, work / "samples", indices, v, workers)]
@@ -133,7 +145,7 @@ def main() -> None:
     begin = time.time()
     figures = train(args.inks, args.work, args.out, recipe, limit=args.limit, workers=args.workers)
     report = {"recipe": asdict(recipe), "words": args.limit or "all", "held_out": figures}
-    report["minutes"] = round((time.time() - begin) / 60, 1)
+    report["minutes_of_this_run"] = round((time.time() - begin) / 60, 1)
     args.out.with_name("training.json").write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from inktraj.recovery.features import N_EDGE, Lines, Net, make_net
-from inktraj.recovery.guide import N_PLACE, edge_inputs, letters_of
+from inktraj.recovery.guide import N_LETTER_PLACE, N_PLACE, edge_inputs, letters_of
 from inktraj.recovery.policy import Decisions, decisions
 from recoverer.samples import Sample
 
@@ -77,7 +77,7 @@ def collate_words(inputs: Sequence[tuple], texts: Sequence[str]) -> Guided:
     bits = np.zeros((b, t + n, t + n), np.int64)
     lie = np.zeros((b, t + n, t + n, N_PLACE), np.float32)
     hidden = np.full((b, t + n), -1e9, np.float32)
-    numbers, place = np.zeros((b, t), np.int64), np.zeros((b, t, 10), np.float32)
+    numbers, place = np.zeros((b, t), np.int64), np.zeros((b, t, N_LETTER_PLACE), np.float32)
     flat, forward = [], []
     for k, (f, own, own_lie, side) in enumerate(inputs):
         e, m = len(f), len(letters[k][0])

@@ -1,4 +1,4 @@
-"""The networks in torch, for training; `inktraj.recovery.guide` is the same arithmetic in numpy.
+"""The networks in torch, for training; `inktraj.recovery.guide` is the same arithmetic in numba.
 
 The guide is a transformer over the edges of one word's graph, with the letters of the word as further tokens where
 they are known. Attention is biased by how two edges hang together and by how they lie to each other.
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from inktraj.recovery.features import N_EDGE, N_GO, N_START
-from inktraj.recovery.guide import N_LETTERS, N_PLACE, Config
+from inktraj.recovery.guide import N_LETTER_PLACE, N_LETTERS, N_PLACE, N_SHARED, Config
 
 
 class Layer(nn.Module):
@@ -24,7 +24,7 @@ class Layer(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, d)
         self.up, self.down = nn.Linear(d, config.inner), nn.Linear(config.inner, d)
-        self.shared = nn.Parameter(torch.zeros(32, config.heads))
+        self.shared = nn.Parameter(torch.zeros(N_SHARED, config.heads))
         self.lie = nn.Parameter(torch.zeros(N_PLACE, config.heads))
 
     def forward(self, x: Tensor, bits: Tensor, lie: Tensor, hidden: Tensor, drop: float) -> Tensor:
@@ -76,7 +76,7 @@ class Network(nn.Module):
         self.register_buffer("scale", torch.ones(N_EDGE))
         self.enter = nn.Linear(N_EDGE, d)
         self.letter = nn.Embedding(N_LETTERS, d)
-        self.place = nn.Linear(10, d)
+        self.place = nn.Linear(N_LETTER_PLACE, d)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.depth))
         self.norm = nn.LayerNorm(d)
         self.go = Head(d, N_GO, config.hidden, config.upper)

@@ -12,10 +12,8 @@ STEP = 0.02  # of the word's longer side
 def polyline(points, start, path, marks, step):
     """The way's points, spaced by about `step` within each stroke."""
     total = 0.0
-    n = 0
     for t in range(len(path)):
         i = path[t] // 2
-        n += start[i + 1] - start[i]
         for k in range(start[i], start[i + 1] - 1):
             total += np.hypot(points[k + 1, 0] - points[k, 0], points[k + 1, 1] - points[k, 1])
     out = np.empty((int(total / step) + 2 * len(marks) + 4, 2))

@@ -65,7 +65,8 @@ def cost_of(sample: Sample, points: np.ndarray, reference: np.ndarray, path: np.
 
 def propose(guide: Guide, samples: Sequence[Sample], texts: Sequence[str], rng: np.random.Generator) -> Proposals:
     """Search each word, bent anew, and measure what comes out."""
-    inputs, ways, owner, cost, recorded = [], [], [], [], []
+    ways: list[Decisions] = []
+    inputs, owner, cost, recorded = [], [], [], []
     for k, (sample, text) in enumerate(zip(samples, texts, strict=True)):
         bend = Bend(rng)
         lines, low = bent(sample.lines, bend)
@@ -88,8 +89,7 @@ def propose(guide: Guide, samples: Sequence[Sample], texts: Sequence[str], rng: 
             owner.append(k)
             cost.append(cost_of(sample, lines.points, reference, way, marks))
             recorded.append(is_recorded)
-    rows: list[Decisions] = ways
-    go_rows, start_rows = collate_rows(rows, owner, [len(f) for f, *_ in inputs])
+    go_rows, start_rows = collate_rows(ways, owner, [len(f) for f, *_ in inputs])
     return Proposals(
         collate_words(inputs, texts),
         go_rows,

@@ -90,7 +90,7 @@ def make_sample(words: Words, index: int, variant: int) -> Sample | None:
     )
 
 
-# name of each stored array, and how many entries it has for a word
+# the stored arrays that have a part for each word: first the lines', then the way's and the recording's
 ARRAYS = (
     "nodes",
     "radius",

@@ -109,6 +109,63 @@ class Average:
             mine.lerp_(other, share)
 
 
+class Training:
+    """A network with its optimizer and running mean: steps, and checkpoints from which the same training goes on.
+
+    Parameters
+    ----------
+    network
+        What is trained, in place.
+    checkpoint
+        File of the state; read where it exists.
+    decay
+        AdamW's weight decay.
+    """
+
+    def __init__(self, network: Network, checkpoint: Path, decay: float) -> None:
+        self.network, self.checkpoint = network, checkpoint
+        self.optimizer = torch.optim.AdamW(network.parameters(), weight_decay=decay, betas=(0.9, 0.98))
+        self.step = 0
+        self.average = Average(network)
+        if checkpoint.exists():
+            saved = torch.load(checkpoint)
+            network.load_state_dict(saved["network"])
+            self.optimizer.load_state_dict(saved["optimizer"])
+            self.step = saved["step"]
+            self.average = Average(network, saved["average"], self.step)
+            print(f"resumed at step {self.step}", flush=True)
+        network.train()
+
+    def descend(self, loss: Tensor, rate: float) -> None:
+        """Make one step."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 5.0)
+        self.optimizer.step()
+        self.average.take(self.network)
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        partial = self.checkpoint.with_suffix(".partial")
+        torch.save(
+            {
+                "network": self.network.state_dict(),
+                "average": self.average.network.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "step": self.step,
+            },
+            partial,
+        )
+        partial.rename(self.checkpoint)
+
+    def finish(self) -> None:
+        """Make the running mean the network's weights."""
+        self.network.load_state_dict(self.average.network.state_dict())
+        self.network.eval()
+
+
 def imitate(
     network: Network,
     samples: Sequence[Sample],
@@ -127,16 +184,8 @@ def imitate(
     """Learn the recorded choices: cross-entropy, AdamW, a warm-up and a cosine."""
     sizes, weight = np.array([len(s.lines.ends) for s in samples]), weights_of(writers)
     steps = int(epochs * (len(samples) // batch))
-    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.05, betas=(0.9, 0.98))
-    step = 0
-    average = Average(network)
-    if checkpoint.exists():
-        saved = torch.load(checkpoint)
-        network.load_state_dict(saved["network"])
-        optimizer.load_state_dict(saved["optimizer"])
-        step = saved["step"]
-        average = Average(network, saved["average"], step)
-        print(f"resumed at step {step} of {steps}", flush=True)
+    training = Training(network, checkpoint, decay=0.05)
+    begun = training.step
 
     def batches():
         done = 0
@@ -147,46 +196,28 @@ def imitate(
                 done += 1
                 if done > steps:
                     return
-                if done > step:
+                if done > begun:
                     own = np.random.default_rng([seed, 1, done])
                     yield imitation_batch([samples[k] for k in part], [texts[k] for k in part], own)
             epoch += 1
 
     begin = time.time()
     losses: list[tuple[float, float]] = []
-    network.train()
-    for words, go, start in ahead(batches()):
-        step += 1
-        share = step / steps
-        for group in optimizer.param_groups:
-            group["lr"] = rate * min(1.0, step / 300) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
+    for step, (words, go, start) in enumerate(ahead(batches()), begun + 1):
+        training.step = step
         torch.manual_seed(seed * 1_000_003 + step)
         moves, set_downs = choices(network, words, go, start, drop)
         loss = -(moves.sum() + set_downs.sum()) / batch
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-        optimizer.step()
-        average.take(network)
+        cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * (step / steps)))
+        training.descend(loss, rate * min(1.0, step / 300) * cosine)
         losses.append((-moves.mean().item(), -set_downs.mean().item()))
         if step % every == 0 or step == steps:
-            figures = judge([average.network], held_out)
+            figures = judge([training.average.network], held_out)
             mean = np.mean(losses[-every:], 0)
             print(
                 f"{step}/{steps} {time.time() - begin:.0f} s, move {mean[0]:.4f}, set-down {mean[1]:.4f};",
                 ", ".join(f"{k} {v:.4f}" for k, v in figures.items()),
                 flush=True,
             )
-            partial = checkpoint.with_suffix(".partial")
-            torch.save(
-                {
-                    "network": network.state_dict(),
-                    "average": average.network.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "step": step,
-                },
-                partial,
-            )
-            partial.rename(checkpoint)
-    network.load_state_dict(average.network.state_dict())
-    network.eval()
+            training.save()
+    training.finish()

@@ -33,7 +33,7 @@ from recoverer.batches import (
     order_of,
     weights_of,
 )
-from recoverer.learn import Average, encode, guide_of, judge, log_probabilities
+from recoverer.learn import Training, encode, guide_of, judge, log_probabilities
 from recoverer.network import Network
 from recoverer.outcome import outcome
 from recoverer.samples import Sample
@@ -155,25 +155,14 @@ def refine(
     """Minimise the expected cost of what the search finds, with a little imitation to stay probable."""
     sizes = np.array([len(s.lines.ends) for s in samples])
     steps = words // batch
-    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=0.01, betas=(0.9, 0.98))
-    step = 0
-    average = Average(network)
-    if checkpoint.exists():
-        saved = torch.load(checkpoint)
-        network.load_state_dict(saved["network"])
-        optimizer.load_state_dict(saved["optimizer"])
-        step = saved["step"]
-        average = Average(network, saved["average"], step)
-        print(f"resumed at step {step} of {steps}", flush=True)
-    todo = itertools.islice(_parts(sizes, weights_of(writers), batch, seed), step, steps)
+    training = Training(network, checkpoint, decay=0.01)
+    begun = training.step
+    todo = itertools.islice(_parts(sizes, weights_of(writers), batch, seed), begun, steps)
 
     begin = time.time()
     losses = []
-    network.train()
-    for p in _proposals(network, samples, texts, todo, seed, step):
-        step += 1
-        for group in optimizer.param_groups:
-            group["lr"] = rate * min(1.0, step / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / steps)))
+    for step, p in enumerate(_proposals(network, samples, texts, todo, seed, begun), begun + 1):
+        training.step = step
         torch.manual_seed(seed * 1_000_003 + step)
         score = way_scores(network, p, drop)
         n = int(p.owner[-1]) + 1
@@ -182,15 +171,12 @@ def refine(
         weight = weight / torch.zeros(n).index_add(0, p.owner, weight)[p.owner]
         risk = (weight * p.cost).sum() / n
         loss = risk - imitation * score[p.recorded].sum() / n
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-        optimizer.step()
+        cosine = 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / steps))
+        training.descend(loss, rate * min(1.0, step / 100) * cosine)
         least = torch.full((n,), torch.inf).scatter_reduce(0, p.owner, p.cost, "amin").mean()
         losses.append((risk.item(), least.item(), -score[p.recorded].mean().item()))
-        average.take(network)
         if step % every == 0 or step == steps:
-            figures = judge([average.network], held_out)
+            figures = judge([training.average.network], held_out)
             mean = np.mean(losses[-every:], 0)
             print(
                 f"{step}/{steps} {time.time() - begin:.0f} s, risk {mean[0]:.4f} (best way {mean[1]:.4f}),",
@@ -198,16 +184,5 @@ def refine(
                 ", ".join(f"{k} {v:.4f}" for k, v in figures.items()),
                 flush=True,
             )
-            partial = checkpoint.with_suffix(".partial")
-            torch.save(
-                {
-                    "network": network.state_dict(),
-                    "average": average.network.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "step": step,
-                },
-                partial,
-            )
-            partial.rename(checkpoint)
-    network.load_state_dict(average.network.state_dict())
-    network.eval()
+            training.save()
+    training.finish()

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from inktraj.recovery.bends import cut_at_bends
-from inktraj.recovery.graph import incidence, root
+from inktraj.recovery.graph import direction_along, incidence, root
 from inktraj.recovery.vectorize import WordGraph
 
 F32 = NDArray[np.float32]
@@ -99,29 +99,6 @@ def lines_of(word: WordGraph) -> Lines:
     low = word.origin
     k = 1 / word.height
     return Lines((nodes - low) * k, radius * k, ends, start, (points - low) * k, thickness, dot, word.pen * k)
-
-
-@njit(cache=True, nogil=True)
-def _way(points, a, step, n, skip, reach):  # type: ignore[no-untyped-def]
-    """Where a path is after arc length `skip`, and its unit direction from there over `reach`."""
-    along = 0.0
-    x0, y0 = points[a, 0], points[a, 1]
-    x1, y1 = x0, y0
-    for k in range(1, n):
-        px, py = points[a + (k - 1) * step]
-        x1, y1 = points[a + k * step]
-        along += np.hypot(x1 - px, y1 - py)
-        if along <= skip:
-            x0, y0 = x1, y1
-        elif along >= skip + reach:
-            break
-    dx, dy = x1 - x0, y1 - y0
-    if dx == 0 and dy == 0:
-        dx, dy = points[a + (n - 1) * step, 0] - points[a, 0], points[a + (n - 1) * step, 1] - points[a, 1]
-    norm = np.hypot(dx, dy)
-    if norm < 1e-12:
-        return x0, y0, 0.0, 0.0
-    return x0, y0, dx / norm, dy / norm
 
 
 @njit(cache=True, nogil=True)
@@ -247,8 +224,10 @@ def make_net(lines):  # type: ignore[no-untyped-def]
         count = start[i + 1] - start[i]
         v = ends[i, side]
         skip = min(0.8 * lines.radius[v], 0.3 * length[i]) if degree[v] > 2 else 0.0
-        begin[h, 0], begin[h, 1], near[h, 0], near[h, 1] = _way(points, a, step, count, skip, 1.3 * lines.pen)
-        _, _, far[h, 0], far[h, 1] = _way(points, a, step, count, skip, 0.22)
+        begin[h, 0], begin[h, 1], near[h, 0], near[h, 1] = direction_along(
+            points, a, step, count, skip, 1.3 * lines.pen
+        )
+        _, _, far[h, 0], far[h, 1] = direction_along(points, a, step, count, skip, 0.22)
         if side == 0:
             turning[h], _ = _turning(points, start[i], start[i + 1], 0.6 * lines.pen)
             turning[h + 1] = -turning[h]

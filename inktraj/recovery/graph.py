@@ -200,6 +200,32 @@ def _lengths(start, points):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def direction_along(points, a, step, n, skip, reach):  # type: ignore[no-untyped-def]
+    """Where a path is after arc length `skip`, and its unit direction from there over `reach`: x, y, dx, dy.
+
+    The path has `n` points: ``points[a]`` and each `step`-th from there. (0, 0) where it has no direction.
+    """
+    along = 0.0
+    x0, y0 = points[a, 0], points[a, 1]
+    x1, y1 = x0, y0
+    for k in range(1, n):
+        px, py = points[a + (k - 1) * step]
+        x1, y1 = points[a + k * step]
+        along += np.hypot(x1 - px, y1 - py)
+        if along <= skip:
+            x0, y0 = x1, y1
+        elif along >= skip + reach:
+            break
+    dx, dy = x1 - x0, y1 - y0
+    if dx == 0 and dy == 0:
+        dx, dy = points[a + (n - 1) * step, 0] - points[a, 0], points[a + (n - 1) * step, 1] - points[a, 1]
+    norm = np.hypot(dx, dy)
+    if norm < 1e-12:
+        return x0, y0, 0.0, 0.0
+    return x0, y0, dx / norm, dy / norm
+
+
+@njit(cache=True)
 def incidence(n_nodes, ends, alive):  # type: ignore[no-untyped-def]
     """Half-edges by the node they leave: offsets ``(n + 1,)`` and half-edges, living edges only."""
     first = np.zeros(n_nodes + 1, np.int64)

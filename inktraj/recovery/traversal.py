@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from inktraj.recovery.graph import I64, SkeletonGraph, incidence, root
+from inktraj.recovery.graph import I64, SkeletonGraph, direction_along, incidence, root
 
 F64 = NDArray[np.float64]
 
@@ -136,29 +136,6 @@ def _to(net, h):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _direction(points, a, step, n, skip, reach):  # type: ignore[no-untyped-def]
-    """Unit direction of a path from arc length `skip` to `skip + reach` (or its end)."""
-    along = 0.0
-    x0, y0 = points[a, 0], points[a, 1]
-    x1, y1 = x0, y0
-    for k in range(1, n):
-        px, py = points[a + (k - 1) * step]
-        x1, y1 = points[a + k * step]
-        along += np.hypot(x1 - px, y1 - py)
-        if along <= skip:
-            x0, y0 = x1, y1
-        elif along >= skip + reach:
-            break
-    dx, dy = x1 - x0, y1 - y0
-    if dx == 0 and dy == 0:
-        dx, dy = points[a + (n - 1) * step, 0] - points[a, 0], points[a + (n - 1) * step, 1] - points[a, 1]
-    norm = np.hypot(dx, dy)
-    if norm < 1e-12:
-        return 0.0, 0.0
-    return dx / norm, dy / norm
-
-
-@njit(cache=True)
 def _turning(points, a, b, stride):  # type: ignore[no-untyped-def]
     """Sum of the signed angles along a path, in half turns (positive clockwise as seen)."""
     total = 0.0
@@ -186,7 +163,7 @@ def _half_edges(radius, degree, ends, start, points, length, pen):  # type: igno
         n = start[i + 1] - start[i]
         v = ends[i, side]
         skip = min(0.8 * radius[v], 0.3 * length[i]) if degree[v] > 1 else 0.0
-        out[h, 0], out[h, 1] = _direction(points, a, step, n, skip, 1.2 * pen)
+        _, _, out[h, 0], out[h, 1] = direction_along(points, a, step, n, skip, 1.2 * pen)
         t = _turning(points, start[i], start[i + 1], stride)
         turning[h] = t if side == 0 else -t
     return out, turning

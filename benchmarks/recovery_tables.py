@@ -53,7 +53,7 @@ def beside(
     """Measure variations of a run on the same words; `others` names them: recoverer, tell_text or a look."""
     figures = {"this run": figures_of(rows, [])}
     for name, how in others.items():
-        figures[name] = figures_of(*measure(words, indices, how.pop("recoverer", recoverer), **how))
+        figures[name] = figures_of(*measure(words, indices, **{"recoverer": recoverer} | how))
     return {name: {key: row[key] for key in (*BESIDE, *SIGNED)} for name, row in figures.items()}
 
 

@@ -48,16 +48,14 @@ def guide_of(network: Network) -> Guide:
     return Guide({k: v.detach().numpy().copy() for k, v in network.state_dict().items()}, network.config)
 
 
-def judge(
-    networks: Sequence[Network], samples: Sequence[Sample], texts: Sequence[str] | None = None, width: int = 4
-) -> dict[str, float]:
+def judge(networks: Sequence[Network], samples: Sequence[Sample]) -> dict[str, float]:
     """Figures of the best ways found by networks together, on some words."""
     guides = [guide_of(n) for n in networks]
     rows = []
-    for k, sample in enumerate(samples):
+    for sample in samples:
         net = make_net(sample.lines)
-        go, start = scorers(guides, sample.lines, net, texts[k] if texts else None)
-        score, path, down, size = search(net, go, start, width, 3, 4, 6.0, 3 * len(net.ends) + 2)
+        go, start = scorers(guides, sample.lines, net)
+        score, path, down, size = search(net, go, start, 4, 3, 4, 6.0, 3 * len(net.ends) + 2)
         best = int(np.argmax(score))
         n = size[best]
         marks = np.append(np.flatnonzero(down[best, :n]), n)

@@ -53,7 +53,7 @@ def letters_of(text: str) -> tuple[I64, F32]:
 
 def lie_of(features: F32) -> F32:
     """How edges lie to each other, ``(e, e, N_PLACE)``: from the first to the second, in heights."""
-    x, y = 4 * features[:, 2 * SHAPE], features[:, 2 * SHAPE + 1]
+    x, y = 4 * features[:, 2 * SHAPE], features[:, 2 * SHAPE + 1]  # `edge_features` keeps a quarter of x
     dx, dy = x[None] - x[:, None], y[None] - y[:, None]
     near = np.clip(dx, -1, 1)
     return np.stack([near, np.abs(near), np.clip(dx, -4, 4) / 4, np.abs(np.clip(dx, -4, 4)) / 4, dy], -1).astype(

@@ -7,6 +7,7 @@ half-edge not yet drawn, or the word is done. Two small networks give the logits
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from inktraj.recovery.features import (
     N_GO,
     N_START,
     N_STATE,
+    Net,
     Pen,
     go_features,
     look,
@@ -31,6 +33,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 MOST_TIMES = 3  # no edge is drawn more often
+MARGIN = 6.0  # log-probability by which a hypothesis may be worse than the best finished way
 UNLIKELY = -7.0  # log-probability: less probable choices are not followed
 
 
@@ -397,3 +400,34 @@ def search(net, go, start, width, n_starts, n_best, margin, longest):  # type: i
         for b in range(min(alive, n_best)):
             _copy(beam, b, done, b)
     return done.score, done.path, done.down, done.size
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to draw a graph.
+
+    Parameters
+    ----------
+    path
+        Half-edges, ``(n,)``.
+    marks
+        Offsets of the strokes into `path`, ``(strokes + 1,)``.
+    score
+        Log-probability under the policy.
+    """
+
+    path: I64
+    marks: I64
+    score: float
+
+
+def find_ways(net: Net, go: Scorer, start: Scorer, *, width: int, n_starts: int, n_best: int) -> list[Way]:
+    """The most probable ways to draw everything, best first, at most `n_best`; see `search`."""
+    longest = MOST_TIMES * len(net.ends) + 2
+    score, path, down, size = search(net, go, start, width, n_starts, n_best, MARGIN, longest)
+    out = []
+    for k in np.argsort(-score, kind="stable"):
+        if score[k] > -np.inf:
+            marks = np.append(np.flatnonzero(down[k, : size[k]]), size[k])
+            out.append(Way(path[k, : size[k]].astype(np.int64), marks, float(score[k])))
+    return out

@@ -24,11 +24,11 @@ from inktraj.recovery.graph import SkeletonGraph
 from inktraj.recovery.guide import scorers
 from inktraj.recovery.order import writing_order
 from inktraj.recovery.parts import LARGEST, Direction, Part, divide
-from inktraj.recovery.policy import search, taken
+from inktraj.recovery.policy import find_ways, taken
 from inktraj.recovery.smooth import build_strokes
 from inktraj.recovery.tracer import Tracer
 from inktraj.recovery.vectorize import WordGraph, vectorize
-from inktraj.recovery.weights import load_weights
+from inktraj.recovery.weights import COMPARED, chances, load_weights
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -37,7 +37,6 @@ Quality = Literal["fast", "best"]
 ScribeMarks = Literal["learned", "word", "run"]
 
 MOST_EDGES = 1200  # more are no word: drawn by geometry
-MARGIN = 6.0  # log-probability by which another way may be worse
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ EFFORT: dict[Quality, Effort] = {"fast": Effort(2, 2, 1), "best": Effort(4, 3, 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Drawn:
     """Half-edges of the whole graph, offsets of the strokes, log-probability and confidence."""
 
     path: I64
@@ -149,27 +148,24 @@ class Scribe:
                 break
         return out
 
-    def _ways(self, part: Part, text: str | None, n_best: int) -> list[_Way]:
+    def _ways(self, part: Part, text: str | None, n_best: int) -> list[_Drawn]:
         """The most probable ways to draw one part, best first."""
         net = make_net(part.lines)
         go, start = scorers(self.weights.guides[: self.effort.networks], part.lines, net, text)
-        kept = max(n_best, 4)
-        longest = 3 * len(net.ends) + 2
-        beam = max(self.effort.beam, n_best)
-        score, path, down, size = search(net, go, start, beam, self.effort.starts, kept, MARGIN, longest)
-        order = [int(k) for k in np.argsort(-score, kind="stable") if score[k] > -np.inf]
-        chance = np.exp(score[order] - score[order].max())
-        chance /= chance.sum()
+        effort = self.effort
+        width = max(effort.beam, n_best)
+        ways = find_ways(net, go, start, width=width, n_starts=effort.starts, n_best=max(n_best, COMPARED))
+        chance = chances(ways)
         out = []
-        for rank, k in enumerate(order[:n_best]):
-            way = path[k, : size[k]].astype(np.int64)
-            marks = np.append(np.flatnonzero(down[k, : size[k]]), size[k])
-            choices = taken(net, go, start, way, marks) if self.explain else _NO_CHOICES
-            sure = self.weights.confidence(score[k], chance[rank], len(way), len(marks) - 1)
-            out.append(_Way(part.in_whole(way), marks, float(score[k]), sure, choices))
+        for way, share in zip(ways[:n_best], chance, strict=False):
+            choices = taken(net, go, start, way.path, way.marks) if self.explain else _NO_CHOICES
+            sure = self.weights.confidence(way.score, share, len(way.path), len(way.marks) - 1)
+            out.append(_Drawn(part.in_whole(way.path), way.marks, way.score, sure, choices))
         return out
 
-    def _candidate(self, crop: WordCrop, word: WordGraph, graph: SkeletonGraph, component: I64, way: _Way) -> Candidate:
+    def _candidate(
+        self, crop: WordCrop, word: WordGraph, graph: SkeletonGraph, component: I64, way: _Drawn
+    ) -> Candidate:
         pen, k = word.pen, word.factor
         step = self.step or float(np.clip(pen / k / 2, 1, 3))
         points, offsets, widths = build_strokes(graph, word.distance, way.path, way.marks, pen=pen, step=step * k)
@@ -206,7 +202,7 @@ def _whole(word: WordGraph, lines: Lines) -> SkeletonGraph:
     return SkeletonGraph(lines.nodes * k + low, lines.radius * k, lines.ends, lines.start, lines.points * k + low)
 
 
-def _joined(found: Sequence[list[_Way]]) -> list[_Way]:
+def _joined(found: Sequence[list[_Drawn]]) -> list[_Drawn]:
     """Ways of the whole from ways of its parts, best first: all best, then one part's next best at a time."""
     best = [ways[0] for ways in found]
     choices = [best]
@@ -216,11 +212,11 @@ def _joined(found: Sequence[list[_Way]]) -> list[_Way]:
     return [_concatenated(ways) for ways in choices]
 
 
-def _concatenated(ways: Sequence[_Way]) -> _Way:
+def _concatenated(ways: Sequence[_Drawn]) -> _Drawn:
     if len(ways) == 1:
         return ways[0]
     shift = np.concatenate([[0], np.cumsum([len(way.path) for way in ways])])
-    return _Way(
+    return _Drawn(
         np.concatenate([way.path for way in ways]),
         np.concatenate([way.marks[:-1] + s for way, s in zip(ways, shift[:-1], strict=True)] + [shift[-1:]]),
         sum(way.score for way in ways),
@@ -233,7 +229,7 @@ def _concatenated(ways: Sequence[_Way]) -> _Way:
     )
 
 
-def _decisions(word: WordGraph, graph: SkeletonGraph, way: _Way, order: list[int]) -> list[Decision]:
+def _decisions(word: WordGraph, graph: SkeletonGraph, way: _Drawn, order: list[int]) -> list[Decision]:
     """The choices along a way, in the order of its strokes."""
     at, kind, chance = way.choices
     stroke = np.searchsorted(way.marks, at, side="right") - 1

@@ -12,6 +12,7 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,8 +24,10 @@ from numpy.typing import NDArray
 from inktraj.errors import DataError
 from inktraj.recovery.features import N_EDGE, N_GO, N_START
 from inktraj.recovery.guide import F32, N_LETTER_PLACE, N_LETTERS, N_PLACE, N_SHARED, Config, Guide
+from inktraj.recovery.policy import Way
 
 FORMAT = "inktraj scribe 1"
+COMPARED = 4  # ways among which a way's share of the probability is counted
 SHIPPED = "scribe/weights.npz"
 N_CONFIDENCE = 5  # what `confidence_inputs` gives
 
@@ -61,6 +64,12 @@ class Weights:
         """
         x = confidence_inputs(score, chance, moves, strokes)
         return float(1 / (1 + np.exp(-np.clip(x @ self.calibration, -30, 30))))
+
+
+def chances(ways: Sequence[Way]) -> list[float]:
+    """Each way's share of the probability of the best `COMPARED` ways, best first."""
+    weight = np.exp([way.score - ways[0].score for way in ways])
+    return [float(w) for w in weight / weight[:COMPARED].sum()]
 
 
 def confidence_inputs(score: float, chance: float, moves: int, strokes: int) -> F32:

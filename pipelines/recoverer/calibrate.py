@@ -8,15 +8,15 @@ import numpy as np
 
 from inktraj.recovery.features import make_net
 from inktraj.recovery.guide import scorers
-from inktraj.recovery.policy import search
-from inktraj.recovery.weights import confidence_inputs
+from inktraj.recovery.policy import find_ways
+from inktraj.recovery.scribe import EFFORT
+from inktraj.recovery.weights import COMPARED, chances, confidence_inputs
 from recoverer.learn import guide_of
 from recoverer.network import Network
-from recoverer.outcome import outcome
+from recoverer.outcome import outcome_of
 from recoverer.samples import Sample
 
 RIGHT = 0.01  # DTW in the reference's box: below it a way counts as right
-WIDTH, WAYS, MARGIN = 8, 4, 6.0
 
 
 def _observe(networks: Sequence[Network], samples: Sequence[Sample]) -> tuple[np.ndarray, np.ndarray]:
@@ -27,14 +27,11 @@ def _observe(networks: Sequence[Network], samples: Sequence[Sample]) -> tuple[np
         lines = sample.lines
         net = make_net(lines)
         go, start = scorers(guides, lines, net)
-        score, path, down, size = search(net, go, start, WIDTH, 3, WAYS, MARGIN, 3 * len(net.ends) + 2)
-        best = int(np.argmax(score))
-        n = int(size[best])
-        marks = np.append(np.flatnonzero(down[best, :n]), n)
-        way = path[best, :n].astype(np.int64)
-        chance = 1 / np.exp(score - score[best]).sum()
-        inputs.append(confidence_inputs(float(score[best]), float(chance), n, len(marks) - 1))
-        dtw, *_ = outcome(lines.points, lines.start, way, marks, sample.reference, len(sample.reference_marks) - 1)
+        effort = EFFORT["best"]
+        ways = find_ways(net, go, start, width=effort.beam, n_starts=effort.starts, n_best=COMPARED)
+        best = ways[0]
+        inputs.append(confidence_inputs(best.score, chances(ways)[0], len(best.path), len(best.marks) - 1))
+        dtw, *_ = outcome_of(sample, best)
         right.append(dtw < RIGHT)
     return np.array(inputs, np.float64), np.array(right, np.float64)
 

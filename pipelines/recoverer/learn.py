@@ -14,10 +14,10 @@ from torch import Tensor
 
 from inktraj.recovery.features import make_net
 from inktraj.recovery.guide import Guide, edge_inputs, scorers
-from inktraj.recovery.policy import search
+from inktraj.recovery.policy import find_ways
 from recoverer.batches import Guided, Rows, ahead, imitation_batch, order_of, weights_of
 from recoverer.network import Network
-from recoverer.outcome import outcome
+from recoverer.outcome import outcome_of
 from recoverer.samples import Sample
 
 
@@ -55,21 +55,8 @@ def judge(networks: Sequence[Network], samples: Sequence[Sample]) -> dict[str, f
     for sample in samples:
         net = make_net(sample.lines)
         go, start = scorers(guides, sample.lines, net)
-        score, path, down, size = search(net, go, start, 4, 3, 4, 6.0, 3 * len(net.ends) + 2)
-        best = int(np.argmax(score))
-        n = size[best]
-        marks = np.append(np.flatnonzero(down[best, :n]), n)
-        lines = sample.lines
-        rows.append(
-            outcome(
-                lines.points,
-                lines.start,
-                path[best, :n].astype(np.int64),
-                marks,
-                sample.reference,
-                len(sample.reference_marks) - 1,
-            )
-        )
+        best = find_ways(net, go, start, width=4, n_starts=3, n_best=1)[0]
+        rows.append(outcome_of(sample, best))
     dtw, lifts, away = np.array(rows).T
     return {
         "dtw_median": float(np.median(dtw)),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from inktraj.recovery.policy import Way
+from recoverer.samples import Sample
+
 STEP = 0.02  # of the word's longer side
 
 
@@ -79,3 +82,9 @@ def outcome(points, start, path, marks, reference, n_strokes):
     way = polyline(points, start, path, marks, STEP * side)
     away = np.hypot(way[0, 0] - reference[0, 0], way[0, 1] - reference[0, 1]) / side
     return mean_dtw(way, reference) / side, abs(len(marks) - 1 - n_strokes), away
+
+
+def outcome_of(sample: Sample, way: Way) -> tuple[float, int, float]:
+    """`outcome` of a way found on a sample's graph."""
+    lines = sample.lines
+    return outcome(lines.points, lines.start, way.path, way.marks, sample.reference, len(sample.reference_marks) - 1)

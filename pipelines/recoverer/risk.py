@@ -20,7 +20,7 @@ from torch import Tensor
 
 from inktraj.recovery.features import make_net
 from inktraj.recovery.guide import Guide, edge_inputs, scorers
-from inktraj.recovery.policy import Decisions, decisions, search
+from inktraj.recovery.policy import Decisions, Way, decisions, find_ways
 from recoverer.batches import (
     TEXT_SHARE,
     Bend,
@@ -58,8 +58,10 @@ class Proposals:
     recorded: Tensor  # bool
 
 
-def cost_of(sample: Sample, points: np.ndarray, reference: np.ndarray, path: np.ndarray, marks: np.ndarray) -> float:
-    dtw, lifts, away = outcome(points, sample.lines.start, path, marks, reference, len(sample.reference_marks) - 1)
+def cost_of(sample: Sample, points: np.ndarray, reference: np.ndarray, way: Way) -> float:
+    """What a way on the bent graph costs, 1 for each 0.01 of DTW."""
+    n_strokes = len(sample.reference_marks) - 1
+    dtw, lifts, away = outcome(points, sample.lines.start, way.path, way.marks, reference, n_strokes)
     return min(dtw / 0.01, WORST) + WORTH_LIFT * min(lifts, 6) + WORTH_START * (away > START_NEAR)
 
 
@@ -74,21 +76,17 @@ def propose(guide: Guide, samples: Sequence[Sample], texts: Sequence[str], rng: 
         net = make_net(lines)
         inputs.append(edge_inputs(lines, net))
         go, start = scorers([guide], lines, net, text)
-        score, path, down, size = search(net, go, start, WIDTH, 3, PROPOSALS, 5.0, 3 * len(net.ends) + 2)
-        candidates = [(sample.path, sample.marks, True)]
-        for h in np.flatnonzero(score > -np.inf):
-            n = size[h]
-            candidates.append((path[h, :n].astype(np.int64), np.append(np.flatnonzero(down[h, :n]), n), False))
+        found = find_ways(net, go, start, width=WIDTH, n_starts=3, n_best=PROPOSALS)
         seen = set()
-        for way, marks, is_recorded in candidates:
-            key = (way.tobytes(), marks.tobytes())
+        for rank, way in enumerate([Way(sample.path, sample.marks, 0.0), *found]):
+            key = (way.path.tobytes(), way.marks.tobytes())
             if key in seen:
                 continue
             seen.add(key)
-            ways.append(decisions(net, way, marks))
+            ways.append(decisions(net, way.path, way.marks))
             owner.append(k)
-            cost.append(cost_of(sample, lines.points, reference, way, marks))
-            recorded.append(is_recorded)
+            cost.append(cost_of(sample, lines.points, reference, way))
+            recorded.append(rank == 0)
     go_rows, start_rows = collate_rows(ways, owner, [len(f) for f, *_ in inputs])
     return Proposals(
         collate_words(inputs, texts),

@@ -458,7 +458,7 @@ def common(made):
 def test_imitation_goes_on_where_it_stopped(trainer, common, monkeypatch, new_network, tmp_path):
     def stage(network, checkpoint):
         trainer.learn.imitate(
-            network, *common, epochs=2, batch=4, rate=1e-3, drop=0.1, seed=3, checkpoint=checkpoint, every=7
+            network, *common, epochs=2, horizon=2, batch=4, rate=1e-3, drop=0.1, seed=3, checkpoint=checkpoint, every=7
         )
 
     check_resumes(stage, trainer.learn, monkeypatch, new_network, tmp_path)
@@ -488,7 +488,16 @@ def test_imitation_makes_what_was_recorded_more_probable(trainer, common, new_ne
 
     before = mean_log_probability()
     trainer.learn.imitate(
-        network, *common, epochs=8, batch=4, rate=0.1, drop=0.0, seed=3, checkpoint=tmp_path / "i.pt", every=1000
+        network,
+        *common,
+        epochs=8,
+        horizon=8,
+        batch=4,
+        rate=0.1,
+        drop=0.0,
+        seed=3,
+        checkpoint=tmp_path / "i.pt",
+        every=1000,
     )
     assert mean_log_probability() > before + 0.3
 
@@ -496,7 +505,7 @@ def test_imitation_makes_what_was_recorded_more_probable(trainer, common, new_ne
 @pytest.fixture(scope="module")
 def recipe(trainer):
     return trainer.main.Recipe(
-        variants=1, networks=1, epochs=3, batch=4, refine_words=30 * 4, rate=5e-3, seed=1, watched=4
+        variants=1, networks=1, epochs=3, horizon=3, batch=4, refine_words=30 * 4, rate=5e-3, seed=1, watched=4
     )
 
 

@@ -159,6 +159,7 @@ def imitate(
     held_out: Sequence[Sample],
     *,
     epochs: float,
+    horizon: float,
     batch: int,
     rate: float,
     drop: float,
@@ -193,7 +194,7 @@ def imitate(
         torch.manual_seed(seed * 1_000_003 + step)
         moves, set_downs = choices(network, words, go, start, drop)
         loss = -(moves.sum() + set_downs.sum()) / batch
-        cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * (step / steps)))
+        cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(step / steps * epochs / horizon, 1.0)))
         training.descend(loss, rate * min(1.0, step / 300) * cosine)
         losses.append((-moves.mean().item(), -set_downs.mean().item()))
         if step % every == 0 or step == steps:

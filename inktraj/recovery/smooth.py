@@ -184,7 +184,7 @@ def build_strokes(
     points, offsets, widths
         ``(n, 2)``; stroke ``k`` is ``points[offsets[k]:offsets[k + 1]]``; ``(n,)`` local widths.
     """
-    sigma = min(max(0.3 * pen, 1.0), 4.0)
+    sigma = min(max(0.15 * pen, 0.8), 4.0)
     weights = np.exp(-0.5 * (np.arange(int(3 * sigma) + 1) / sigma) ** 2)
     weights /= weights[0] + 2 * weights[1:].sum()
     points, marks = _strokes(

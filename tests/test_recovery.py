@@ -258,6 +258,21 @@ def drawn_again(ink: Ink, shape):
     return cv2.resize(canvas, shape[::-1], interpolation=cv2.INTER_AREA) > 127
 
 
+@pytest.mark.parametrize("end", [(60, 0), (60, 3), (60, 20), (60, 40), (60, 60), (10, 60), (0, 60)])
+def test_a_line_of_one_pixel_is_one_stroke(end):
+    mask = np.zeros((80, 80), np.uint8)
+    cv2.line(mask, (5, 5), (5 + end[0], 5 + end[1]), 1, 1)
+    (stroke,) = traced(mask > 0).strokes
+    assert np.hypot(*(stroke[-1] - stroke[0])) == pytest.approx(np.hypot(*end), abs=2)
+
+
+def test_a_circle_of_one_pixel_is_one_stroke():
+    mask = np.zeros((80, 80), np.uint8)
+    cv2.circle(mask, (40, 40), 30, 1, 1)
+    (stroke,) = traced(mask > 0).strokes
+    np.testing.assert_allclose(stroke[0], stroke[-1], atol=0.5)
+
+
 def test_strokes_lie_on_the_ink_and_cover_it(rng):
     for _ in range(10):
         mask = scribble(rng)

@@ -19,6 +19,7 @@ BoolArray = NDArray[np.bool_]
 
 FINE_HEIGHT = 144  # ink is brought to this height before thinning …
 FINE_PEN = (4.0, 9.0)  # … but the pen to such a width
+HAIRLINE = 2.05  # pixels: so thin a line is all rim, and falls apart where its pixels touch by corners only
 LARGEST_AREA = 2_000_000  # pixels looked at; larger crops are shrunk
 MOST_EDGES = 20_000  # a finer skeleton is texture, no writing: it is looked at more coarsely
 MOST_SPECKS = 20_000  # the largest are kept; a page has not so many dots
@@ -92,7 +93,7 @@ def _pen_width(mask: BoolArray) -> float:
     return 2.0 * area / max(area - int(inner.sum()), 1)
 
 
-def _enlarged(mask: BoolArray, factor: float) -> U8:
+def _enlarged(mask: BoolArray, factor: float, pen: float) -> U8:
     """Resize a mask with smooth outlines and a margin of one empty pixel."""
     height, width = mask.shape
     size = (max(round(width * factor), 1), max(round(height * factor), 1))
@@ -102,7 +103,7 @@ def _enlarged(mask: BoolArray, factor: float) -> U8:
             2:-2, 2:-2
         ]
     soft = cv2.resize(soft, size, interpolation=cv2.INTER_CUBIC if factor > 1 else cv2.INTER_AREA)
-    level = 0.47 if factor > 1 else 0.4
+    level = 0.4 if factor <= 1 else 0.47 if pen > HAIRLINE else 0.33
     region = soft > level
     if not region.any():  # lines far thinner than a pixel of the smaller picture
         region = soft > 0
@@ -118,7 +119,7 @@ def _without_pinholes(ink: U8, largest: float) -> U8:
 
 def _graph_at(ink: BoolArray, factor: float, pen: float) -> tuple[SkeletonGraph, F32, F64]:
     """The skeleton graph of the resized ink, its distance map, and the true scale along x and y."""
-    fine = _enlarged(ink, factor)
+    fine = _enlarged(ink, factor, pen)
     scale = np.array([(fine.shape[1] - 2) / ink.shape[1], (fine.shape[0] - 2) / ink.shape[0]])
     fine = _without_pinholes(fine, 0.1 * pen**2 * float(scale.prod()))
     distance = np.asarray(cv2.distanceTransform(fine, cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)

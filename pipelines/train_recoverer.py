@@ -28,7 +28,7 @@ from recoverer.risk import refine
 from recoverer.samples import Sample, is_validation, load, prepare
 from recoverer.store import write_weights
 
-from inktraj.errors import DataError
+from inktraj.errors import DataError, InktrajError
 from inktraj.recovery.guide import Config
 
 
@@ -147,7 +147,10 @@ def main() -> None:
     args = parser.parse_args()
     recipe = Recipe(**{name: getattr(args, name) for name in asdict(Recipe())})
     begin = time.time()
-    figures = train(args.inks, args.work, args.out, recipe, limit=args.limit, workers=args.workers)
+    try:
+        figures = train(args.inks, args.work, args.out, recipe, limit=args.limit, workers=args.workers)
+    except InktrajError as err:
+        raise SystemExit(f"train_recoverer: {err}") from err
     report = {"recipe": asdict(recipe), "words": args.limit or "all", "held_out": figures}
     report["minutes_of_this_run"] = round((time.time() - begin) / 60, 1)
     args.out.with_name("training.json").write_text(json.dumps(report, indent=2) + "\n")

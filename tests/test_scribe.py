@@ -538,11 +538,13 @@ WRONG_FILES = {
     "a size of 1.5": (sizes(depth=1.5), "whole numbers from 1"),
     "heads do not divide": (sizes(heads=3), "multiple of the heads"),
     "deeper than its arrays": (sizes(depth=3), "holds no array '0/layers.2"),
+    "far deeper than its arrays": (sizes(depth=10**12), "too few for 1000000000000 layers"),
+    "config without end": (changed(config=np.array("[" * 100_000)), "not a weights file"),
     "less deep than its arrays": (sizes(depth=1), "holds an array '0/layers.1"),
     "another width": (sizes(width=18), "array '0/mean'|array '0/letter.weight'"),
     "no calibration": (without("confidence"), "holds no array 'confidence'"),
     "short calibration": (changed(confidence=np.zeros(4, np.float32)), r"'confidence' .*\(4,\).*\(5,\)"),
-    "no network": ({k: a for k, a in weights_arrays(0).items() if "/" not in k}, "holds no array '0/"),
+    "no network": ({k: a for k, a in weights_arrays(0).items() if "/" not in k}, "its 0 arrays are too few"),
     "an array is missing": (without("1/start.w2.bias"), "holds no array '1/start.w2.bias'"),
     "an unknown array": (changed(**{"0__go__w4__bias": np.zeros(3, np.float32)}), "an array '0/go.w4.bias'"),
     "a network's number is missing": (
@@ -575,7 +577,10 @@ def test_files_that_are_no_weights_are_refused(tmp_path, some_weights):
     np.save(tmp_path / "bare.npy", np.zeros(3))
     objects = tmp_path / "objects.npz"
     np.savez(objects, format=np.array([{}], object))
+    method = bytearray(whole)
+    method[whole.index(b"PK\1\2") + 10] = 77  # of compression, in the archive's table
     files = {"empty": b"", "text": b"not weights", "cut": whole[:-200], "damaged": bytes(damaged)}
+    files |= {"unknown compression": bytes(method)}
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     for name in [*files, "bare.npy", "objects.npz"]:

@@ -135,6 +135,8 @@ def _checked(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> F32:
 
 def _guides(arrays: dict[str, NDArray[Any]], config: Config) -> tuple[Guide, ...]:
     """One guide for each of the networks 0, 1, …"""
+    if config.depth > len(arrays):  # before names are made for so many layers
+        raise ValueError(f"its {len(arrays)} arrays are too few for {config.depth} layers")
     shapes, n = array_shapes(config), 0
     while n == 0 or any(name.startswith(f"{n}/") for name in arrays):
         n += 1
@@ -162,7 +164,7 @@ def _load(path: Path, _changed: int) -> Weights:
         guides = _guides(arrays, config)
     except KeyError as err:
         raise DataError(f"{path} is not a weights file of the recoverer's trainer: it holds no array {err}") from err
-    except (ValueError, TypeError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as err:
+    except (ValueError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as err:
         raise DataError(f"{path} is not a weights file of the recoverer's trainer: {err}") from err
     return Weights(guides, calibration, hashlib.sha256(data).hexdigest())
 

@@ -406,6 +406,12 @@ def test_wrong_pictures_are_refused_with_the_reason(image, says):
         recover(image)
 
 
+@pytest.mark.parametrize("recoverer", ["tracer", Tracer, 5])
+def test_what_is_no_recoverer_is_refused(recoverer):
+    with pytest.raises(DataError, match="recoverer is a Recoverer"):
+        recover(np.full((10, 10), 255, np.uint8), recoverer=recoverer)
+
+
 @pytest.mark.parametrize("options", [{"step": 0.0}, {"step": float("nan")}, {"beam": 0}, {"marks": "never"}])
 def test_wrong_options_are_refused(options):
     with pytest.raises(DataError):

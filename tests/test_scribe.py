@@ -316,6 +316,8 @@ def test_ordering_marks_changes_the_order_alone(weights):
         ({"marks": "never"}, "marks is one of .*'learned'.* not 'never'"),
         ({"beam": 0}, "beam is how many hypotheses are kept, at least 1, not 0"),
         ({"beam": 2.5}, "at least 1, not 2.5"),
+        ({"beam": True}, "at least 1, not True"),
+        ({"step": "2"}, "above 0, not '2'"),
         ({"step": 0.0}, "step is the arc length .* above 0, not 0.0"),
         ({"step": -1.0}, "above 0, not -1.0"),
         ({"step": float("nan")}, "above 0, not nan"),
@@ -326,7 +328,21 @@ def test_wrong_options_are_refused_with_the_reason(some_weights, options, says):
         Scribe(weights=some_weights, **options)
 
 
-@pytest.mark.parametrize("beam", [1, 3, 40])
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"n_best": 0}, "at least 1, not 0"),
+        ({"n_best": 2.0}, "at least 1, not 2.0"),
+        ({"n_best": "3"}, "at least 1, not '3'"),
+        ({"text": b"nit"}, "a str or None, not bytes"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_told(some_weights, asked, says):
+    with pytest.raises(DataError, match=says):
+        Scribe(weights=some_weights)(crop_of_mask(a_word()), **asked)
+
+
+@pytest.mark.parametrize("beam", [1, 3, 40, np.int64(3)])
 def test_any_beam_draws_all_ink(some_weights, beam):
     ink = Scribe(weights=some_weights, beam=beam)(crop_of_mask(a_word()))[0].ink
     assert min(recalled_and_precise(ink, a_word())) >= 0.97

@@ -121,8 +121,10 @@ def recover(
     Raises
     ------
     DataError
-        An array of another type or shape, or of no pixels.
+        An array of another type or shape, or of no pixels; or `recoverer` is a name or a class, not a recoverer.
     """
+    if isinstance(recoverer, str | type) or not (recoverer is None or callable(recoverer)):
+        raise DataError(f"recoverer is a Recoverer such as inktraj.recovery.scribe.Scribe(), not {recoverer!r}")
     from inktraj.recovery.scribe import Scribe
 
     crop = crop_or_image if isinstance(crop_or_image, WordCrop) else crop_of(crop_or_image)

@@ -107,12 +107,12 @@ class Scribe:
                                    ("marks", marks, ScribeMarks)):  # fmt: skip
             if value not in get_args(known):
                 raise DataError(f"{what} is one of {get_args(known)}, not {value!r}")
-        if beam is not None and (not isinstance(beam, int) or beam < 1):
+        if beam is not None and not _is_count(beam):
             raise DataError(f"beam is how many hypotheses are kept, at least 1, not {beam!r}")
-        if step is not None and not step > 0:
+        if step is not None and not (isinstance(step, int | float | np.number) and step > 0):
             raise DataError(f"step is the arc length between points in pixels, above 0, not {step!r}")
         self.quality, self.direction, self.marks, self.explain = quality, direction, marks, explain
-        self.effort = EFFORT[quality] if beam is None else replace(EFFORT[quality], beam=beam)
+        self.effort = EFFORT[quality] if beam is None else replace(EFFORT[quality], beam=int(beam))
         self.step = step
         self.weights = load_weights(weights)
         options = {"direction": direction, "marks": marks, "beam": beam, "step": step}
@@ -126,8 +126,10 @@ class Scribe:
         `text` helps to tell the letters apart. Ink that is no writing (a connected piece of very many edges) is drawn
         by the geometric tracer: one candidate, without confidence.
         """
-        if n_best < 1:
+        if not _is_count(n_best):
             raise DataError(f"n_best is how many candidates are wanted, at least 1, not {n_best!r}")
+        if not isinstance(text, str | None):
+            raise DataError(f"text is what the word says, a str or None, not {type(text).__name__}")
         word = vectorize(crop.mask)
         if word is None:
             return [Candidate(Ink((), crop.frame, ()))]
@@ -190,6 +192,10 @@ class FastScribe(Scribe):
 
     def __init__(self) -> None:
         super().__init__(quality="fast")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
 
 
 _NO_CHOICES = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))

@@ -38,15 +38,13 @@ class Recipe:
 
     variants: int = 3  # pictures of each word
     networks: int = 1  # a second one, averaged with the first, gained nothing
-    epochs: float = 2.9
-    horizon: float = (
-        6.0  # epochs over which the rate would fall to nothing: refinement takes over before
-    )
+    epochs: float = 4.25
+    horizon: float = 6.0  # epochs over which the rate would fall to nothing; refinement takes over before
     batch: int = 32
     rate: float = 1.5e-3
     drop: float = 0.12
-    refine_words: int = 48_000
-    refine_rate: float = 3e-4
+    refine_words: int = 128_000
+    refine_rate: float = 2.5e-4
     refine_imitation: float = 0.02
     seed: int = 3
     watched: int = 400  # held-out words on which progress is measured

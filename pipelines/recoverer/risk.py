@@ -41,7 +41,7 @@ from recoverer.samples import Sample
 PROPOSALS = 8  # ways from the search
 WIDTH = 8
 FRESH = 25  # steps after which the search asks the network as it has become; checkpoints are taken at multiples
-WORTH_LIFT, WORTH_START = 0.15, 0.3  # what a pen-up error and a missed start cost; 1 is a DTW of 0.01
+WORTH_LIFT, WORTH_START = 0.1, 0.5  # what a pen-up error and a missed start cost; 1 is a DTW of 0.01
 WORST = 10.0  # no way costs more
 START_NEAR = 0.05  # of the longer side
 

@@ -13,9 +13,7 @@ import argparse
 import hashlib
 import json
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +25,7 @@ from recoverer.network import Network
 from recoverer.risk import refine
 from recoverer.samples import Sample, is_validation, load, prepare
 from recoverer.store import write_weights
+from recoverer.workers import pool
 
 from inktraj.errors import DataError, InktrajError
 from inktraj.recovery.guide import Config
@@ -125,8 +124,8 @@ def train(archive: Path, work: Path, out: Path, recipe: Recipe, *, limit: int, w
     indices = np.random.default_rng(recipe.seed).permutation(indices)
     shards = [p for v in range(recipe.variants) for p in prepare(archive, work / "samples", indices, v, workers)]
     jobs = [(archive, work, recipe, member, shards) for member in range(recipe.networks)]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        networks = list(pool.map(train_network, *zip(*jobs, strict=True)))
+    with pool(workers) as processes:
+        networks = list(processes.map(train_network, *zip(*jobs, strict=True)))
     held_out = Material.read(archive, shards).held_out
     calibration, reliability = calibrate(networks, held_out)
     write_weights(out, networks, calibration)

@@ -1,7 +1,9 @@
 """The recoverer's training: recordings laid on graphs, samples, losses, and a whole training of a few made-up words."""
 
 import itertools
+import os
 import shutil
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -207,6 +209,28 @@ def same(a, b):
     assert (a.word, a.variant) == (b.word, b.variant)
     for name, wanted in samples._arrays(a).items():
         np.testing.assert_allclose(samples._arrays(b)[name], wanted, atol=1e-6)
+
+
+STARTS_A_WORKER = """
+import os, time
+from recoverer.workers import pool
+if __name__ == "__main__":
+    with pool(1) as processes:
+        print(processes.submit(os.getpid).result(), flush=True)
+        processes.submit(time.sleep, 600).result()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="whether a process lives is asked as POSIX has it")
+def test_workers_end_when_the_training_is_killed(tmp_path):
+    script = tmp_path / "start.py"
+    script.write_text(STARTS_A_WORKER)
+    environment = os.environ | {"PYTHONPATH": PIPELINES}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment) as training:
+        worker = int(training.stdout.readline())
+        os.kill(worker, 0)  # it lives
+        training.kill()
+        training.communicate(timeout=30)  # the worker holds the pipe, too: it ends when both have
 
 
 def test_samples_are_written_and_read_back(tmp_path, made):
@@ -547,7 +571,7 @@ def test_a_training_that_was_stopped_gives_the_same_bytes(trainer, trained, arch
     shutil.copytree(trained.work / "samples", work / "samples")
     written = {path: path.stat().st_mtime_ns for path in (work / "samples").iterdir()}
     # the rest in this process, where it can be stopped
-    monkeypatch.setattr(trainer.main, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(workers))
+    monkeypatch.setattr(trainer.main, "pool", ThreadPoolExecutor)
     with monkeypatch.context() as patch:
         cut_off(patch, trainer.risk, 0)
         with pytest.raises(PowerCut):

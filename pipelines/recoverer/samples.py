@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import cv2
@@ -16,6 +14,7 @@ from inktraj.recovery import crop_of
 from inktraj.recovery.features import Lines, Net, lines_of, make_net
 from inktraj.recovery.vectorize import WordGraph, vectorize
 from recoverer.mapmatch import match
+from recoverer.workers import pool
 
 SHARD = 1024  # words in one file
 MOST_EDGES = 250  # words with more are left out
@@ -165,8 +164,8 @@ def prepare(archive: Path, folder: Path, indices: np.ndarray, variant: int, work
     for k in range(0, len(indices), SHARD):
         jobs.append((indices[k : k + SHARD], folder / f"variant{variant}-{k // SHARD:03d}.npz"))
     todo = [(part, path) for part, path in jobs if not path.exists()]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_make_shard, archive, part, variant, path) for part, path in todo]
+    with pool(workers) as processes:
+        futures = [processes.submit(_make_shard, archive, part, variant, path) for part, path in todo]
         for n, future in enumerate(futures):
             future.result()
             print(f"variant {variant}: {n + 1} of {len(todo)} shards", flush=True)

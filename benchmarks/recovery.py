@@ -23,6 +23,8 @@ import recovery_tables
 from recovery_peers import load_peer
 from recovery_scores import Words, figures_of, measure
 
+from inktraj.errors import DataError
+
 RECOVERERS = ("tracer", "scribe")
 LIMIT, LIMIT_OF_TABLES = 2000, 200
 
@@ -79,6 +81,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--overlays", type=Path, metavar="DIR", help="write pictures of the best, median and worst")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    if args.limit is not None and args.limit < 0:
+        parser.error(f"--limit is a number of words, or 0 for all, not {args.limit}")
     if args.limit is None:
         args.limit = LIMIT_OF_TABLES if args.sweep or args.curve else LIMIT
     return args
@@ -94,7 +98,10 @@ def settings_of(args: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     args = parsed()
     cv2.setNumThreads(1)
-    words = Words(args.inks)
+    try:
+        words = Words(args.inks)
+    except DataError as err:
+        raise SystemExit(str(err)) from err
     indices = words.choose(args.split, args.style, args.limit)
     if not len(indices):
         raise SystemExit(f"no {args.split} words of style {args.style!r} in {args.inks}")

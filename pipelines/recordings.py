@@ -7,19 +7,36 @@ every figure can be made again.
 from __future__ import annotations
 
 import itertools
+import zipfile
 from pathlib import Path
 
 import cv2
 import numpy as np
+
+from inktraj.errors import DataError
 
 SUPERSAMPLING = 4
 MARGIN = 8
 
 
 class Words:
-    """The packed archive of recorded words."""
+    """The packed archive of recorded words.
+
+    Raises
+    ------
+    DataError
+        The file is missing or is no such archive.
+    """
 
     def __init__(self, path: Path) -> None:
+        try:
+            self._read(path)
+        except OSError as err:
+            raise DataError(f"the recorded words {path} cannot be read: {err.strerror or err}") from err
+        except (ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as err:
+            raise DataError(f"{path} is no archive of recorded words (.npz with delta, split, text …): {err}") from err
+
+    def _read(self, path: Path) -> None:
         with np.load(path, allow_pickle=False) as archive:
             self.points = np.cumsum(archive["delta"], axis=0, dtype=np.int16).astype(np.float64)
             self.stroke_offsets = archive["stroke_offsets"].astype(np.int64)

@@ -118,9 +118,10 @@ def claim(work: Path, settings: dict[str, object]) -> None:
 
 def train(archive: Path, work: Path, out: Path, recipe: Recipe, *, limit: int, workers: int) -> dict[str, float]:
     """Run all stages; returns the figures on held-out words."""
+    words = Words(archive)
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     claim(work, {"recipe": asdict(recipe), "limit": limit, "archive": digest})
-    indices = Words(archive).choose("train", None, limit or None)
+    indices = words.choose("train", None, limit or None)
     indices = np.random.default_rng(recipe.seed).permutation(indices)
     shards = [p for v in range(recipe.variants) for p in prepare(archive, work / "samples", indices, v, workers)]
     jobs = [(archive, work, recipe, member, shards) for member in range(recipe.networks)]
@@ -142,6 +143,11 @@ def main() -> None:
     for name, value in asdict(Recipe()).items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
     args = parser.parse_args()
+    least = {"limit": 0, "workers": 1, "variants": 1, "networks": 1, "batch": 1, "watched": 1}
+    for name in (name for name, number in least.items() if getattr(args, name) < number):
+        parser.error(f"--{name} is a whole number from {least[name]}, not {getattr(args, name)}")
+    if args.out.is_dir():  # told before hours of work
+        parser.error(f"--out is the weights file to write, and {args.out} is a folder")
     recipe = Recipe(**{name: getattr(args, name) for name in asdict(Recipe())})
     begin = time.time()
     try:

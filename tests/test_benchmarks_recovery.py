@@ -30,6 +30,7 @@ try:
 finally:
     sys.path[:] = [path for path in sys.path if path not in PATHS]
 
+from inktraj.errors import DataError  # noqa: E402
 from inktraj.ink import Frame, Ink  # noqa: E402
 from inktraj.recovery import Candidate, crop_of, recover  # noqa: E402
 from inktraj.recovery.tracer import Tracer  # noqa: E402
@@ -91,6 +92,18 @@ def words(archive):
 def test_words_are_read_back(words):
     for index, strokes in enumerate(made_up_words()):
         assert all(np.array_equal(a, b) for a, b in zip(words.strokes(index), strokes, strict=True))
+
+
+@pytest.mark.parametrize(("content", "says"), [(None, "cannot be read"), (b"hello", "is no archive of recorded words")])
+def test_what_is_no_archive_of_words_is_told(tmp_path, content, says):
+    path = tmp_path / "words.npz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=says):
+        recordings.Words(path)
+    np.savez(path, text=np.array(["wave"]))
+    with pytest.raises(DataError, match=r"words\.npz is no archive of recorded words.*'delta"):
+        recordings.Words(path)
 
 
 @pytest.mark.parametrize("difficulty", ["clean", "photo"])

@@ -560,6 +560,32 @@ def test_only_training_words_are_learned_and_writers_are_apart(trainer, trained,
     assert [words.text[s.word] for s in material.learn] == material.texts
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--workers", "0"], "--workers is a whole number from 1, not 0"),
+        (["--batch", "0"], "--batch is a whole number from 1, not 0"),
+        (["--limit", "-1"], "--limit is a whole number from 0, not -1"),
+        (["--out", "."], "is a folder"),
+    ],
+)
+def test_options_are_checked_before_the_work(trainer, archive, tmp_path, monkeypatch, capsys, options, says):
+    given = ["--inks", archive, "--work", tmp_path / "work", "--out", tmp_path / "weights.npz", *options]
+    monkeypatch.setattr(sys, "argv", ["train_recoverer.py", *map(str, given)])
+    with pytest.raises(SystemExit):
+        trainer.main.main()
+    assert says in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_batch_that_all_samples_do_not_fill_is_told(trainer, common, new_network, tmp_path):
+    with pytest.raises(DataError, match=r"too few .* batches of 1000: no step is made"):
+        trainer.learn.imitate(
+            new_network(), *common, epochs=1.0, horizon=1.0, batch=1000, rate=0.1, drop=0.0, seed=3,
+            checkpoint=tmp_path / "i.pt",
+        )  # fmt: skip
+
+
 def test_words_of_one_writer_are_too_few(trainer, archive, made, tmp_path):
     samples._write(tmp_path / "variant0-000.npz", [s for s in made if s.variant == 0])
     with pytest.raises(DataError, match="12 samples to learn from and 0 of writers held out"):

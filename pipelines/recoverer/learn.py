@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inktraj.errors import DataError
 from inktraj.recovery.features import make_net
 from inktraj.recovery.guide import Guide, edge_inputs, scorers
 from inktraj.recovery.policy import find_ways
@@ -170,6 +171,10 @@ def imitate(
     """Learn the recorded choices: cross-entropy, AdamW, a warm-up and a cosine."""
     sizes, weight = np.array([len(s.lines.ends) for s in samples]), weights_of(writers)
     steps = int(epochs * (len(samples) // batch))
+    if not steps:
+        raise DataError(
+            f"{len(samples)} samples are too few for {epochs:g} epochs of batches of {batch}: no step is made"
+        )
     training = Training(network, checkpoint, decay=0.05)
     begun = training.step
 

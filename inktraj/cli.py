@@ -260,6 +260,7 @@ def recover(
 
     Exit code 1 says that some picture could not be used, 2 that none could; OUT is then as it was.
     """
+    from inktraj.errors import DataError
     from inktraj.io import InkRecord, write_ink
     from inktraj.pseudolabel.parts import load_part
     from inktraj.recovery import recover as recovered
@@ -273,10 +274,16 @@ def recover(
 
     def do(source: Source | None) -> None:
         page = _page(source)
-        records.append(InkRecord(page.id, recovered(page.pixels, recoverer=part, text=text, times=times)))
+        ink = recovered(page.pixels, recoverer=part, text=text, times=times)
+        records.append(InkRecord(page.id, ink, text or ""))
 
     sources, missing = _sources(images)
+    if text is not None and len(sources) > 1:
+        raise DataError(f"--text is what one picture says, and there are {len(sources)} pictures; give them one by one")
     failed = _failures(sources, do)
+    for record in records:
+        if not record.ink.strokes:
+            typer.echo(f"inktraj: {record.id}: no ink found", err=True)
     if out is None:
         write_ink(sys.stdout.buffer, records, form or "jsonl")
     else:

@@ -506,3 +506,18 @@ def test_a_closed_pipe_is_no_traceback(inks):
                    "import os; r, w = os.pipe(); os.dup2(w, 1); os.close(r); os.close(w);"
                    "from inktraj.cli import main; main()")  # fmt: skip
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_a_hint_is_for_one_picture(run, tmp_path):
+    for name in ("a", "b"):
+        cv2.imwrite(str(tmp_path / f"{name}.png"), np.full((20, 20), 255, np.uint8))
+    code, _, errors = run("recover", tmp_path / "a.png", tmp_path / "b.png", "--text", "a")
+    assert code != 0
+    assert "one by one" in errors
+
+
+def test_a_picture_without_ink_is_told_of(run, tmp_path):
+    cv2.imwrite(str(tmp_path / "blank.png"), np.full((20, 20), 255, np.uint8))
+    code, _, errors = run("recover", tmp_path / "blank.png")
+    assert code == 0
+    assert "blank: no ink found" in errors

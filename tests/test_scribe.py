@@ -605,3 +605,15 @@ def test_files_that_are_no_weights_are_refused(tmp_path, some_weights):
     for name in ("missing.npz", "."):
         with pytest.raises(DataError, match="cannot be read"):
             Scribe(weights=tmp_path / name)
+
+
+def test_the_best_way_and_its_rivals_share_one_certainty(weights):
+    candidates = Scribe(weights=weights)(crop_of_mask(a_word()), n_best=6)
+    confidence = [c.confidence for c in candidates]
+    assert confidence == sorted(confidence, reverse=True)
+    assert sum(confidence[:4]) <= 1 + 1e-9
+
+
+def test_a_bare_picture_is_refused_with_the_way_to_make_a_crop(weights):
+    with pytest.raises(DataError, match="crop_of"):
+        Scribe(weights=weights)(np.zeros((5, 5), np.uint8))

@@ -105,7 +105,8 @@ def recover(
         A word crop, or a picture of one word: ``(h, w)`` grey or ``(h, w, 3)`` RGB, uint8. A picture is binarised here;
         light ink on a dark ground is inverted first.
     recoverer
-        None: the learned `inktraj.recovery.scribe.Scribe`.
+        None: the learned `inktraj.recovery.scribe.Scribe`. Its options (quality, direction …) are given to it:
+        ``recoverer=Scribe(direction="rtl")``; called itself, it gives several candidates with their confidence.
     text
         What the word says, where known; a recoverer may ignore it.
     times
@@ -128,7 +129,10 @@ def recover(
     from inktraj.recovery.scribe import Scribe
 
     crop = crop_or_image if isinstance(crop_or_image, WordCrop) else crop_of(crop_or_image)
-    candidates = (recoverer or Scribe())(crop, text=text)
+    recoverer = recoverer or Scribe()
+    candidates = recoverer(crop, text=text)
+    if not candidates:
+        raise DataError(f"the recoverer {recoverer.name} gave no candidate; for no ink it must give an empty one")
     ink = candidates[0].ink
     if times and ink.times is None:
         from inktraj.recovery.speed import with_times
@@ -141,8 +145,8 @@ def crop_of(image: NDArray[np.uint8]) -> WordCrop:
     """Make a word crop of a bare picture of one word; see `recover`."""
     if not isinstance(image, np.ndarray):
         raise DataError(
-            f"recover needs a WordCrop or a numpy array of pixels, not {type(image).__name__}; "
-            "open files with inktraj.Page.open"
+            f"recover needs a WordCrop or a numpy array of pixels, not {type(image).__name__}; a file's words are "
+            "inktraj.segment(inktraj.Page.open(path)).words"
         )
     hint = "; are the values in 0–1? multiply by 255 and convert" if image.dtype.kind == "f" else ""
     if image.dtype != np.uint8:

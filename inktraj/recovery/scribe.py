@@ -28,7 +28,7 @@ from inktraj.recovery.policy import find_ways, taken
 from inktraj.recovery.smooth import build_strokes
 from inktraj.recovery.tracer import Tracer
 from inktraj.recovery.vectorize import WordGraph, vectorize
-from inktraj.recovery.weights import COMPARED, chances, load_weights
+from inktraj.recovery.weights import COMPARED, load_weights
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -126,6 +126,8 @@ class Scribe:
         `text` helps to tell the letters apart. Ink that is no writing (a connected piece of very many edges) is drawn
         by the geometric tracer: one candidate, without confidence.
         """
+        if not isinstance(crop, WordCrop):
+            raise DataError(f"a recoverer takes a WordCrop, not {type(crop).__name__}; crop_of(picture) makes one")
         if not _is_count(n_best):
             raise DataError(f"n_best is how many candidates are wanted, at least 1, not {n_best!r}")
         if not isinstance(text, str | None):
@@ -157,11 +159,9 @@ class Scribe:
         effort = self.effort
         width = max(effort.beam, n_best)
         ways = find_ways(net, go, start, width=width, n_starts=effort.starts, n_best=max(n_best, COMPARED))
-        chance = chances(ways)
         out = []
-        for way, share in zip(ways[:n_best], chance, strict=False):
+        for way, sure in zip(ways[:n_best], self.weights.confidences(ways), strict=False):
             choices = taken(net, go, start, way.path, way.marks) if self.explain else _NO_CHOICES
-            sure = self.weights.confidence(way.score, share, len(way.path), len(way.marks) - 1)
             out.append(_Drawn(part.in_whole(way.path), way.marks, way.score, sure, choices))
         return out
 

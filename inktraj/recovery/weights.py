@@ -50,20 +50,18 @@ class Weights:
     calibration: F32
     checksum: str
 
-    def confidence(self, score: float, chance: float, moves: int, strokes: int) -> float:
-        """How probable it is that a way is right, by a logistic regression on words of held-out writers.
+    def confidences(self, ways: Sequence[Way]) -> list[float]:
+        """How probable it is that each of the ways, best first, is the one in which the word was written.
 
-        Parameters
-        ----------
-        score
-            Log-probability of the way under the policy.
-        chance
-            Its share of the probability of all ways found.
-        moves, strokes
-            Half-edges and strokes of the way.
+        For the best way by a logistic regression on words of held-out writers; the others share what is left by their
+        probabilities under the policy, and none gets more than the one before it.
         """
-        x = confidence_inputs(score, chance, moves, strokes)
-        return float(1 / (1 + np.exp(-np.clip(x @ self.calibration, -30, 30))))
+        chance = chances(ways)
+        x = confidence_inputs(ways[0].score, chance[0], len(ways[0].path), len(ways[0].marks) - 1)
+        out = [float(1 / (1 + np.exp(-np.clip(x @ self.calibration, -30, 30))))]
+        for share in chance[1:]:
+            out.append(min(out[-1], (1 - out[0]) * share / max(1 - chance[0], 1e-12)))
+        return out
 
 
 def chances(ways: Sequence[Way]) -> list[float]:
@@ -73,10 +71,20 @@ def chances(ways: Sequence[Way]) -> list[float]:
 
 
 def confidence_inputs(score: float, chance: float, moves: int, strokes: int) -> F32:
-    """What the calibration looks at, ``(5,)``."""
-    return np.array(
-        [1.0, max(score, -40.0), np.log(1.02 - min(chance, 1.0)), np.log(moves), np.log(strokes)], np.float32
-    )
+    """What the calibration looks at, ``(5,)``.
+
+    Parameters
+    ----------
+    score
+        Log-probability of the way under the policy.
+    chance
+        Its share of the probability, from `chances`.
+    moves, strokes
+        Half-edges and strokes of the way.
+    """
+    surprise = -min(score, 0.0)
+    doubt = np.log(1.02 - min(chance, 1.0))
+    return np.array([1.0, np.log1p(surprise), doubt, surprise / moves, np.log(strokes)], np.float32)
 
 
 def models_folder() -> Path:

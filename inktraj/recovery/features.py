@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from inktraj.recovery.bends import cut_at_bends
-from inktraj.recovery.graph import direction_along, incidence, root
+from inktraj.recovery.graph import components, direction_along, incidence
 from inktraj.recovery.vectorize import WordGraph
 
 F32 = NDArray[np.float32]
@@ -122,25 +122,6 @@ def _turning(points, a, b, gap):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _components(n_nodes, ends):  # type: ignore[no-untyped-def]
-    """Number of the connected component of each edge, and how many there are."""
-    parent = np.arange(n_nodes)
-    for i in range(len(ends)):
-        v, w = root(parent, ends[i, 0]), root(parent, ends[i, 1])
-        parent[w] = v
-    name = np.full(n_nodes, -1, np.int64)
-    out = np.empty(len(ends), np.int64)
-    n = 0
-    for i in range(len(ends)):
-        v = root(parent, ends[i, 0])
-        if name[v] < 0:
-            name[v] = n
-            n += 1
-        out[i] = name[v]
-    return out, n
-
-
-@njit(cache=True, nogil=True)
 def _bridges(ends, first, half, length, component, ink):  # type: ignore[no-untyped-def]
     """Which edges are bridges, and the ink behind each half-edge's far end if so (Tarjan's low points)."""
     n, e = len(first) - 1, len(ends)
@@ -205,7 +186,7 @@ def make_net(lines):  # type: ignore[no-untyped-def]
         for k in range(start[i] + 1, start[i + 1]):
             length[i] += np.hypot(points[k, 0] - points[k - 1, 0], points[k, 1] - points[k - 1, 1])
             leftmost[i] = min(leftmost[i], points[k, 0])
-    component, n = _components(len(nodes), ends)
+    component, n = components(len(nodes), ends)
     box, ink = np.zeros((n, 4)), np.zeros(n)
     box[:, 0], box[:, 2] = np.inf, np.inf
     box[:, 1], box[:, 3] = -np.inf, -np.inf

@@ -353,6 +353,25 @@ def root(parent, v):  # type: ignore[no-untyped-def]
     return v
 
 
+@njit(cache=True, nogil=True)
+def components(n_nodes, ends):  # type: ignore[no-untyped-def]
+    """Number of the connected component of each edge, and how many there are."""
+    parent = np.arange(n_nodes)
+    for i in range(len(ends)):
+        v, w = root(parent, ends[i, 0]), root(parent, ends[i, 1])
+        parent[w] = v
+    name = np.full(n_nodes, -1, np.int64)
+    out = np.empty(len(ends), np.int64)
+    n = 0
+    for i in range(len(ends)):
+        v = root(parent, ends[i, 0])
+        if name[v] < 0:
+            name[v] = n
+            n += 1
+        out[i] = name[v]
+    return out, n
+
+
 @njit(cache=True)
 def _contract(nodes, ends, start, points, length, degree, radius, factor):  # type: ignore[no-untyped-def]
     """Pull junctions together that are nearer than the ink is thick; loops that shrink to nothing die.

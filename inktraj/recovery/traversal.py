@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from inktraj.recovery.graph import I64, SkeletonGraph, direction_along, incidence, root
+from inktraj.recovery.graph import I64, SkeletonGraph, components, direction_along, incidence
 
 F64 = NDArray[np.float64]
 
@@ -442,25 +442,6 @@ def _search(net, local, top, width, costs):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _components(n_nodes, ends):  # type: ignore[no-untyped-def]
-    """Number of the connected component of each edge."""
-    parent = np.arange(n_nodes)
-    for i in range(len(ends)):
-        v, w = root(parent, ends[i, 0]), root(parent, ends[i, 1])
-        parent[w] = v
-    name = np.full(n_nodes, -1, np.int64)
-    out = np.empty(len(ends), np.int64)
-    n = 0
-    for i in range(len(ends)):
-        v = root(parent, ends[i, 0])
-        if name[v] < 0:
-            name[v] = n
-            n += 1
-        out[i] = name[v]
-    return out
-
-
-@njit(cache=True)
 def _mark_optional(local, radius, degree, ends, length, optional):  # type: ignore[no-untyped-def]
     """Mark edges whose ink belongs to the junctions at both ends; where nothing else is there, none."""
     needed = 0
@@ -487,7 +468,7 @@ def _traverse(nodes, radius, degree, ends, start, points, length, pen, height, w
     first, half = incidence(len(nodes), ends, np.ones(n_edges, np.bool_))
     directions, turning = _half_edges(radius, degree, ends, start, points, length, pen)
     straight = _straight_on(first, half, directions)
-    component = _components(len(nodes), ends)
+    component, _ = components(len(nodes), ends)
     leftmost = _leftmost(start, points)
     part, member = np.full(n_edges, -1, np.int64), np.zeros(n_edges, np.int64)
     optional = np.zeros(n_edges, np.bool_)

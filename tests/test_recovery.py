@@ -9,37 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from made_recoverer import weights_arrays, write_arrays
+from made_recoverer import crop_of_mask, drawn, weights_arrays, write_arrays
 
 from inktraj.errors import DataError
 from inktraj.ink import Ink
-from inktraj.page import WordCrop
 from inktraj.recovery import Recoverer, recover
 from inktraj.recovery import graph as graphs
 from inktraj.recovery.order import find_marks, writing_order
 from inktraj.recovery.scribe import Scribe
-from inktraj.recovery.smooth import _resample, _smooth
+from inktraj.recovery.smooth import _smooth, resample
 from inktraj.recovery.thinning import thin
 from inktraj.recovery.tracer import Tracer
 from inktraj.recovery.traversal import traverse
 
 masks = arrays(np.bool_, st.tuples(st.integers(3, 24), st.integers(3, 24)))
-
-
-def crop_of_mask(mask):
-    image = np.where(mask, 20, 255).astype(np.uint8)
-    return WordCrop(image, mask, np.eye(3)[:2], np.zeros((4, 2)))
-
-
-def drawn(*paths, pen=4, size=(160, 110)):
-    """A mask of polylines, drawn with a round pen at four times the size."""
-    canvas = np.zeros((size[1] * 4, size[0] * 4), np.uint8)
-    for path in paths:
-        at = np.int32(np.round(np.asarray(path, float) * 4 + 1.5))
-        cv2.polylines(canvas, [at], False, 255, pen * 4)
-        if len(at) == 1:
-            cv2.circle(canvas, at[0].tolist(), int(pen * 2.4), 255, -1)
-    return cv2.resize(canvas, size, interpolation=cv2.INTER_AREA) > 127
 
 
 def traced(mask, **options):
@@ -104,7 +87,7 @@ def test_resampling_is_numpys(path, step):
     if length < 1e-3:
         return
     out = np.empty((int(length / step) + 10, 2))
-    n = _resample(path, len(path), step, out)
+    n = resample(path, len(path), step, out)
     np.testing.assert_allclose(out[:n], oracles.resample(path, step), atol=1e-6)
 
 

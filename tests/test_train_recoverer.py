@@ -497,7 +497,7 @@ def test_refinement_goes_on_where_it_stopped(trainer, common, monkeypatch, new_n
             every=6,
         )  # fmt: skip
 
-    check_resumes(stage, trainer.risk, monkeypatch, new_network, tmp_path)
+    check_resumes(stage, trainer.learn, monkeypatch, new_network, tmp_path)
 
 
 def test_imitation_makes_what_was_recorded_more_probable(trainer, common, new_network, tmp_path):
@@ -599,7 +599,7 @@ def test_a_training_that_was_stopped_gives_the_same_bytes(trainer, trained, arch
     # the rest in this process, where it can be stopped
     monkeypatch.setattr(trainer.main, "pool", ThreadPoolExecutor)
     with monkeypatch.context() as patch:
-        cut_off(patch, trainer.risk, 0)
+        cut_off(patch, trainer.learn, 1)  # the one of imitation
         with pytest.raises(PowerCut):
             trainer.main.train(archive, work, out, recipe, limit=0, workers=1)
     assert (work / "imitated0.pt").exists()

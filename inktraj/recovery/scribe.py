@@ -20,7 +20,7 @@ from inktraj.ink import Ink
 from inktraj.page import WordCrop
 from inktraj.recovery import Candidate, Decision
 from inktraj.recovery.features import Lines, lines_of, make_net
-from inktraj.recovery.graph import SkeletonGraph
+from inktraj.recovery.graph import SkeletonGraph, components
 from inktraj.recovery.guide import scorers
 from inktraj.recovery.order import writing_order
 from inktraj.recovery.parts import LARGEST, Direction, Part, divide
@@ -136,16 +136,16 @@ class Scribe:
         if word is None:
             return [Candidate(Ink((), crop.frame, ()))]
         lines = lines_of(word)
-        net = make_net(lines)
-        if len(lines.ends) > MOST_EDGES or np.bincount(net.component).max() > LARGEST:
+        component, _ = components(len(lines.nodes), lines.ends)
+        if len(lines.ends) > MOST_EDGES or np.bincount(component).max() > LARGEST:
             tracer = Tracer(step=self.step, marks="run" if self.marks == "learned" else self.marks)
             return tracer(crop, text=text, n_best=n_best)
-        parts = divide(lines, net.component, self.direction)
+        parts = divide(lines, component, self.direction)
         found = [self._ways(part, text if len(parts) == 1 else None, n_best) for part in parts]
         graph = _whole(word, lines)
         out: list[Candidate] = []
         for way in _joined(found):
-            candidate = self._candidate(crop, word, graph, net.component, way)
+            candidate = self._candidate(crop, word, graph, component, way)
             if all(candidate.ink != other.ink for other in out):  # ways may differ in the place of marks alone
                 out.append(candidate)
             if len(out) == n_best:

@@ -15,7 +15,7 @@ FINE = 1.0  # pixels between points while a path is smoothed
 
 
 @njit(cache=True)
-def _resample(path, n, step, out):  # type: ignore[no-untyped-def]
+def resample(path, n, step, out):  # type: ignore[no-untyped-def]
     """Points of path[:n] spaced evenly, as near to `step` as the length allows, ends kept; returns how many."""
     total = 0.0
     for k in range(n - 1):
@@ -125,14 +125,14 @@ def _strokes(path, offsets, radius, degree, ends, start, points, length, weights
             h = path[t]
             ring = u == t + 1 and t == first and u == last and ends[h // 2, 0] == ends[h // 2, 1]
             ring = ring and degree[ends[h // 2, 0]] == 2
-            n = _resample(raw, n, FINE, even)
+            n = resample(raw, n, FINE, even)
             if n > 3:
                 _smooth(even, n, weights, ring, soft)
                 if ring:
                     soft[n - 1] = soft[0]
             else:
                 soft[:n] = even[:n]
-            n = _resample(soft, n, step, even)
+            n = resample(soft, n, step, even)
             for k in range(n):
                 if k == 0 and n_joined > 0:
                     continue

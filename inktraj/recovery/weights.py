@@ -39,9 +39,9 @@ class Weights:
     Parameters
     ----------
     guides
-        The guide networks with the policy's scorers; averaged, they err less than any one.
+        The guide networks with the policy's scorers; their logits are averaged.
     calibration
-        ``(5,)``: see `confidence`.
+        ``(5,)``: see `confidence_inputs`.
     checksum
         SHA-256 of the file.
     """

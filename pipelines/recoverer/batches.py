@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -145,6 +146,12 @@ def order_of(sizes: np.ndarray, weight: np.ndarray, batch: int, rng: np.random.G
     ranked = drawn[np.lexsort((rng.random(len(drawn)), sizes[drawn] + rng.integers(0, 4, len(drawn))))]
     parts = np.array_split(ranked, max(len(sizes) // batch, 1))
     return [parts[k] for k in rng.permutation(len(parts))]
+
+
+def parts_of(sizes: np.ndarray, weight: np.ndarray, batch: int, seed: int) -> Iterator[np.ndarray]:
+    """The samples of each step, epoch after epoch, without end."""
+    for epoch in itertools.count():
+        yield from order_of(sizes, weight, batch, np.random.default_rng([seed, epoch]))
 
 
 def ahead(source: Iterator, depth: int = 4) -> Iterator:

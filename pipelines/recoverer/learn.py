@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -16,9 +17,10 @@ from inktraj.errors import DataError
 from inktraj.recovery.features import make_net
 from inktraj.recovery.guide import Guide, edge_inputs, scorers
 from inktraj.recovery.policy import find_ways
-from recoverer.batches import Guided, Rows, ahead, imitation_batch, order_of, weights_of
+from inktraj.recovery.scribe import EFFORT
+from recoverer.batches import Guided, Rows, ahead, imitation_batch, parts_of, weights_of
 from recoverer.network import Network
-from recoverer.outcome import outcome_of
+from recoverer.outcome import START_NEAR, outcome_of
 from recoverer.samples import Sample
 
 
@@ -56,7 +58,7 @@ def judge(networks: Sequence[Network], samples: Sequence[Sample]) -> dict[str, f
     for sample in samples:
         net = make_net(sample.lines)
         go, start = scorers(guides, sample.lines, net)
-        best = find_ways(net, go, start, width=4, n_starts=3, n_best=1)[0]
+        best = find_ways(net, go, start, width=EFFORT["best"].beam, n_starts=EFFORT["best"].starts, n_best=1)[0]
         rows.append(outcome_of(sample, best))
     dtw, lifts, away = np.array(rows).T
     return {
@@ -64,7 +66,7 @@ def judge(networks: Sequence[Network], samples: Sequence[Sample]) -> dict[str, f
         "dtw_mean": float(dtw.mean()),
         "under_001": float((dtw < 0.01).mean()),
         "penup": float(lifts.mean()),
-        "start": float((away < 0.05).mean()),
+        "start": float((away < START_NEAR).mean()),
     }
 
 
@@ -76,7 +78,7 @@ def standardize(network: Network, samples: Sequence[Sample]) -> None:
 
 
 class Average:
-    """A network whose weights are the running mean of those of another: it generalises better than any of them."""
+    """A network whose weights are the running mean of those of another: steadier than any of them."""
 
     DECAY = 0.998
 
@@ -111,7 +113,7 @@ class Training:
     def __init__(self, network: Network, checkpoint: Path, decay: float) -> None:
         self.network, self.checkpoint = network, checkpoint
         self.optimizer = torch.optim.AdamW(network.parameters(), weight_decay=decay, betas=(0.9, 0.98))
-        self.step = 0
+        self.step, self.begun = 0, time.time()
         self.average = Average(network)
         if checkpoint.exists():
             saved = torch.load(checkpoint)
@@ -131,6 +133,12 @@ class Training:
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 5.0)
         self.optimizer.step()
         self.average.take(self.network)
+
+    def report(self, steps: int, told: str, held_out: Sequence[Sample]) -> None:
+        """Print how far the training is, what is told of the losses, and figures on held-out words; checkpoint it."""
+        figures = ", ".join(f"{k} {v:.4f}" for k, v in judge([self.average.network], held_out).items())
+        print(f"{self.step}/{steps} {time.time() - self.begun:.0f} s, {told}; {figures}", flush=True)
+        self.save()
 
     def save(self) -> None:
         """Write the checkpoint."""
@@ -169,7 +177,7 @@ def imitate(
     every: int = 200,
 ) -> None:
     """Learn the recorded choices: cross-entropy, AdamW, a warm-up and a cosine."""
-    sizes, weight = np.array([len(s.lines.ends) for s in samples]), weights_of(writers)
+    sizes = np.array([len(s.lines.ends) for s in samples])
     steps = int(epochs * (len(samples) // batch))
     if not steps:
         raise DataError(
@@ -178,21 +186,13 @@ def imitate(
     training = Training(network, checkpoint, decay=0.05)
     begun = training.step
 
-    def batches():
-        done = 0
-        epoch = 0
-        while done < steps:
-            rng = np.random.default_rng([seed, epoch])
-            for part in order_of(sizes, weight, batch, rng):
-                done += 1
-                if done > steps:
-                    return
-                if done > begun:
-                    own = np.random.default_rng([seed, 1, done])
-                    yield imitation_batch([samples[k] for k in part], [texts[k] for k in part], own)
-            epoch += 1
+    todo = itertools.islice(parts_of(sizes, weights_of(writers), batch, seed), begun, steps)
 
-    begin = time.time()
+    def batches():
+        for done, part in enumerate(todo, begun + 1):
+            own = np.random.default_rng([seed, 1, done])
+            yield imitation_batch([samples[k] for k in part], [texts[k] for k in part], own)
+
     losses: list[tuple[float, float]] = []
     for step, (words, go, start) in enumerate(ahead(batches()), begun + 1):
         training.step = step
@@ -203,12 +203,6 @@ def imitate(
         training.descend(loss, rate * min(1.0, step / 300) * cosine)
         losses.append((-moves.mean().item(), -set_downs.mean().item()))
         if step % every == 0 or step == steps:
-            figures = judge([training.average.network], held_out)
             mean = np.mean(losses[-every:], 0)
-            print(
-                f"{step}/{steps} {time.time() - begin:.0f} s, move {mean[0]:.4f}, set-down {mean[1]:.4f};",
-                ", ".join(f"{k} {v:.4f}" for k, v in figures.items()),
-                flush=True,
-            )
-            training.save()
+            training.report(steps, f"move {mean[0]:.4f}, set-down {mean[1]:.4f}", held_out)
     training.finish()

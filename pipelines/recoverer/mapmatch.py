@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from inktraj.recovery.features import Lines, Net
+from inktraj.recovery.smooth import resample
 
 SPACING = 1 / 96  # heights between places
 SEEN = 0.45  # of a half-edge: less was not gone along
@@ -22,32 +23,20 @@ LONGEST_GAP = 3  # edges that a way may have jumped over between two it saw
 
 
 @njit(cache=True, nogil=True)
-def _resample(path, spacing):
+def _spaced(path):
+    """The path's points, `SPACING` apart."""
     total = 0.0
     for k in range(len(path) - 1):
         total += np.hypot(path[k + 1, 0] - path[k, 0], path[k + 1, 1] - path[k, 1])
-    n = max(int(np.rint(total / spacing)), 1) + 1 if total > 1e-9 else 1
-    out = np.empty((n, 2))
-    out[0] = path[0]
-    m, along = 1, 0.0
-    for k in range(len(path) - 1):
-        dx, dy = path[k + 1, 0] - path[k, 0], path[k + 1, 1] - path[k, 1]
-        d = np.hypot(dx, dy)
-        while m < n - 1 and m * total / (n - 1) <= along + d:
-            t = (m * total / (n - 1) - along) / d
-            out[m, 0], out[m, 1] = path[k, 0] + t * dx, path[k, 1] + t * dy
-            m += 1
-        along += d
-    if n > 1:
-        out[n - 1] = path[len(path) - 1]
-    return out
+    out = np.empty((int(total / SPACING) + 3, 2))
+    return out[: resample(path, len(path), SPACING, out)]
 
 
 @njit(cache=True, nogil=True)
-def _places(ends, start, points, spacing):
+def _places(ends, start, points):
     """Evenly spaced places of each half-edge: offsets (2 e + 1,) and x, y."""
     count = np.zeros(2 * len(ends) + 1, np.int64)
-    parts = [_resample(points[start[i] : start[i + 1]], spacing) for i in range(len(ends))]
+    parts = [_spaced(points[start[i] : start[i + 1]]) for i in range(len(ends))]
     for i in range(len(ends)):
         count[2 * i + 1] = count[2 * i + 2] = len(parts[i])
     offset = np.cumsum(count)
@@ -155,12 +144,12 @@ def match(lines: Lines, net: Net, strokes: list[np.ndarray]) -> list[list[int]]:
         Half-edges, stroke by stroke. A stroke that left no ink of its own is missing; two that meet in the middle of
         an edge have become one, since nothing shows the lift.
     """
-    offset, xy = _places(net.ends, lines.start, lines.points, SPACING)
+    offset, xy = _places(net.ends, lines.start, lines.points)
     sigma = max(0.011, 0.25 * net.pen)
     found: list[list[int]] = []
     stopped: tuple[int, float] | None = None  # where the last stroke left its last edge
     for stroke in strokes:
-        path = _resample(np.ascontiguousarray(stroke, np.float64), SPACING)
+        path = _spaced(np.ascontiguousarray(stroke, np.float64))
         runs = _runs(_most_likely(path, offset, xy, net.ends, net.first, net.half, sigma, ADVANCE), offset)
         share = (runs[:, 2] - runs[:, 1] + 1) / runs[:, 3]
         kept = np.flatnonzero(share >= SEEN)
@@ -174,13 +163,9 @@ def match(lines: Lines, net: Net, strokes: list[np.ndarray]) -> list[list[int]]:
         ways = _connected(net, [int(runs[k, 0]) for k in kept if not (joins and k == 0)])
         last = runs[-1]
         stopped = (int(last[0]), float((last[2] + 1) / last[3]))
-        stopped = stopped if 0.25 <= stopped[1] < 0.9 and len(runs) and share[-1] >= 0.25 else None
+        stopped = stopped if 0.25 <= stopped[1] < 0.9 and share[-1] >= 0.25 else None
         if stopped is not None and (not len(kept) or kept[-1] != len(runs) - 1):
-            ways = (
-                [*ways[:-1], _connected(net, [*(ways[-1] if ways else []), int(last[0])])[-1]]
-                if ways
-                else [[int(last[0])]]
-            )
+            ways = [*ways[:-1], *_connected(net, [*(ways[-1] if ways else []), int(last[0])])]
         if joins and ways and found:
             whole = _connected(net, found[-1] + ways[0])
             found[-1:] = whole

@@ -9,6 +9,7 @@ from inktraj.recovery.policy import Way
 from recoverer.samples import Sample
 
 STEP = 0.02  # of the word's longer side
+START_NEAR = 0.05  # of the longer side: a start no further off counts as found
 
 
 @njit(cache=True, nogil=True)

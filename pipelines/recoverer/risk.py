@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +29,12 @@ from recoverer.batches import (
     bent,
     collate_rows,
     collate_words,
-    order_of,
+    parts_of,
     weights_of,
 )
-from recoverer.learn import Training, encode, guide_of, judge, log_probabilities
+from recoverer.learn import Training, encode, guide_of, log_probabilities
 from recoverer.network import Network
-from recoverer.outcome import outcome
+from recoverer.outcome import START_NEAR, outcome
 from recoverer.samples import Sample
 
 PROPOSALS = 8  # ways from the search
@@ -43,7 +42,6 @@ WIDTH = 8
 FRESH = 25  # steps after which the search asks the network as it has become; checkpoints are taken at multiples
 WORTH_LIFT, WORTH_START = 0.1, 0.5  # what a pen-up error and a missed start cost; 1 is a DTW of 0.01
 WORST = 10.0  # no way costs more
-START_NEAR = 0.05  # of the longer side
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +106,6 @@ def way_scores(network: Network, p: Proposals, drop: float) -> Tensor:
     return total
 
 
-def _parts(sizes: np.ndarray, weight: np.ndarray, batch: int, seed: int) -> Iterator[np.ndarray]:
-    """Samples of each step, without end."""
-    for epoch in itertools.count():
-        yield from order_of(sizes, weight, batch, np.random.default_rng([seed, epoch]))
-
-
 def _proposals(
     network: Network, samples: Sequence[Sample], texts: Sequence[str], todo: Iterator[np.ndarray], seed: int, step: int
 ) -> Iterator[Proposals]:
@@ -155,9 +147,8 @@ def refine(
     steps = words // batch
     training = Training(network, checkpoint, decay=0.01)
     begun = training.step
-    todo = itertools.islice(_parts(sizes, weights_of(writers), batch, seed), begun, steps)
+    todo = itertools.islice(parts_of(sizes, weights_of(writers), batch, seed), begun, steps)
 
-    begin = time.time()
     losses = []
     for step, p in enumerate(_proposals(network, samples, texts, todo, seed, begun), begun + 1):
         training.step = step
@@ -174,13 +165,7 @@ def refine(
         least = torch.full((n,), torch.inf).scatter_reduce(0, p.owner, p.cost, "amin").mean()
         losses.append((risk.item(), least.item(), -score[p.recorded].mean().item()))
         if step % every == 0 or step == steps:
-            figures = judge([training.average.network], held_out)
             mean = np.mean(losses[-every:], 0)
-            print(
-                f"{step}/{steps} {time.time() - begin:.0f} s, risk {mean[0]:.4f} (best way {mean[1]:.4f}),",
-                f"imitation {mean[2]:.3f};",
-                ", ".join(f"{k} {v:.4f}" for k, v in figures.items()),
-                flush=True,
-            )
-            training.save()
+            told = f"risk {mean[0]:.4f} (best way {mean[1]:.4f}), imitation {mean[2]:.3f}"
+            training.report(steps, told, held_out)
     training.finish()

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from made_recoverer import crop_of_mask, drawn, weights_arrays, write_arrays
 
+from inktraj.arclength import resample
 from inktraj.errors import DataError
 from inktraj.ink import Ink
 from inktraj.recovery import Recoverer, recover
 from inktraj.recovery import graph as graphs
 from inktraj.recovery.order import find_marks, writing_order
 from inktraj.recovery.scribe import Scribe
-from inktraj.recovery.smooth import _smooth, resample
+from inktraj.recovery.smooth import _smooth
 from inktraj.recovery.thinning import thin
 from inktraj.recovery.tracer import Tracer
 from inktraj.recovery.traversal import traverse

@@ -6,37 +6,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from inktraj.arclength import resample
 from inktraj.recovery.graph import F32, I64, SkeletonGraph
 
 F64 = NDArray[np.float64]
 
 TRIM = 0.8  # radii of a junction that a path through it leaves out: it cuts the corner, as the pen did
 FINE = 1.0  # pixels between points while a path is smoothed
-
-
-@njit(cache=True)
-def resample(path, n, step, out):  # type: ignore[no-untyped-def]
-    """Points of path[:n] spaced evenly, as near to `step` as the length allows, ends kept; returns how many."""
-    total = 0.0
-    for k in range(n - 1):
-        total += np.hypot(path[k + 1, 0] - path[k, 0], path[k + 1, 1] - path[k, 1])
-    if total < 1e-9:
-        out[0] = path[0]
-        return 1
-    count = max(int(np.rint(total / step)), 1)
-    spacing = total / count
-    out[0] = path[0]
-    m, along = 1, 0.0
-    for k in range(n - 1):
-        dx, dy = path[k + 1, 0] - path[k, 0], path[k + 1, 1] - path[k, 1]
-        d = np.hypot(dx, dy)
-        while m < count and m * spacing <= along + d:
-            t = (m * spacing - along) / d
-            out[m, 0], out[m, 1] = path[k, 0] + t * dx, path[k, 1] + t * dy
-            m += 1
-        along += d
-    out[m] = path[n - 1]
-    return m + 1
 
 
 @njit(cache=True)

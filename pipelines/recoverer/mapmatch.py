@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from inktraj.recovery.features import Lines, Net
-from inktraj.recovery.smooth import resample
+from inktraj.arclength import resample
 
 SPACING = 1 / 96  # heights between places
 SEEN = 0.45  # of a half-edge: less was not gone along

@@ -1,0 +1,1 @@
+"""How far a recovered trajectory is from the one that was written."""

@@ -1,0 +1,1 @@
+"""Predicted inks against their references."""

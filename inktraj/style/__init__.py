@@ -1,0 +1,1 @@
+"""Whose hand an ink is."""

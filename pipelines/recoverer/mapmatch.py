@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from inktraj.recovery.features import Lines, Net
 from inktraj.arclength import resample
+from inktraj.recovery.features import Lines, Net
 
 SPACING = 1 / 96  # heights between places
 SEEN = 0.45  # of a half-edge: less was not gone along

@@ -2,16 +2,18 @@
 
 Conventions
 -----------
-Sequences are ``(n, 2)`` and ``(m, 2)`` float64. Cell (i, j) costs the distance of a[i] and b[j]; a path goes from (0, 0) to
-(n − 1, m − 1) by steps (1, 1), (1, 0) and (0, 1). Where predecessors tie, the path comes by the diagonal, else from above
-(i − 1, j), else from the left, as tslearn's does.
+Sequences are ``(n, 2)`` and ``(m, 2)`` float64, finite, not empty. Cell (i, j) costs the distance of a[i] and b[j]; a
+path goes from (0, 0) to (n − 1, m − 1) by steps (1, 1), (1, 0) and (0, 1). Where predecessors tie, the path comes by
+the diagonal, else from (i − 1, j), else from (i, j − 1), as tslearn's does.
 
 How it is fast
 --------------
-The cells of one anti-diagonal d = i + j do not depend on each other. Three rolling buffers hold the diagonals d − 2, d − 1
-and d, indexed by i + 1; b is stored backwards, so that all loads of a diagonal have unit stride. Indices are unsigned, for
-which numba emits no test for negative ones, and the choice among predecessors is free of branches. Short pairs have short
-diagonals; so `align_pairs` takes eight pairs at once, interleaved, and the same loop runs over eight times as many cells.
+The cells of one anti-diagonal d = i + j do not depend on each other. Three rolling buffers hold the diagonals d − 2,
+d − 1 and d, indexed by i + 1; b is stored backwards, so that all loads of a diagonal have unit stride. Indices are
+unsigned, for which numba emits no test for negative ones, and the choice among predecessors is free of branches. Short
+pairs have short diagonals; so `align_pairs` takes eight pairs at once, interleaved, and the same loop runs over eight
+times as many cells. `warp_pruned` leaves out the cells that cannot lie on the path, given how near each point has a
+neighbour.
 """
 
 from __future__ import annotations
@@ -25,17 +27,24 @@ LANES = 8
 """Pairs that `align_pairs` takes at once: as many float64 as the widest vector registers hold."""
 
 INTERLEAVED = 320
-"""Points of the first sequence up to which pairs are taken `LANES` at once; longer ones fill the registers by themselves."""
+"""Points of the first sequence up to which pairs are taken `LANES` at once; longer ones fill the registers alone."""
+
+BEAM = 64
+"""Half the width, in cells, of the window in which the upper bound for pruning is sought."""
+
+SLACK = 1e-9
+"""Relative room above the upper bound, for rounding: a cell is left out only beyond it."""
 
 # Reassociation is left out: the same input gives the same bits on every call.
 _FAST = {"nsz", "contract", "arcp", "nnan"}
 _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+# The loops must see that the buffers are different ones: only then are they vectorised without tests.
 _inline = njit(inline="always", error_model="numpy", fastmath=_FAST)
 
 
 @_inline
 def _advance(ax, ay, bx, by, before, last, now, at, b_at, count, lane, squared):  # type: ignore[no-untyped-def]
-    """Compute `count` cells of a diagonal: now[at + lane …] from last (from above, from the left) and before."""
+    """Compute `count` cells of a diagonal: now[at + lane …] from last (the steps aside) and before (the diagonal)."""
     own, left, other = np.uint64(at), np.uint64(at + lane), np.uint64(b_at)
     for k in range(np.uint64(count)):
         dx = ax[k + own] - bx[k + other]
@@ -53,10 +62,11 @@ def _advance(ax, ay, bx, by, before, last, now, at, b_at, count, lane, squared):
 
 @_inline
 def _advance_lengths(  # type: ignore[no-untyped-def]
-    ax, ay, bx, by, before, last, now, before_length, last_length, now_length, at, b_at, count, lane, squared
+    ax, ay, bx, by, before, last, now, before_length, last_length, now_length, at, b_at, count, lane, mirrored, squared
 ):
-    """`_advance`, and the length of the path to each cell."""
+    """`_advance`, and the length of the path to each cell; mirrored, a and b have changed places."""
     own, left, other = np.uint64(at), np.uint64(at + lane), np.uint64(b_at)
+    second, third = (left, own) if mirrored else (own, left)
     for k in range(np.uint64(count)):
         dx = ax[k + own] - bx[k + other]
         dy = ay[k + own] - by[k + other]
@@ -64,10 +74,10 @@ def _advance_lengths(  # type: ignore[no-untyped-def]
         if not squared:
             cost = math.sqrt(cost)
         # All loads come first and none hangs on a condition, else the loop is not vectorised.
-        diagonal, above, beside = before[k + own], last[k + own], last[k + left]
-        length, above_length, beside_length = before_length[k + own], last_length[k + own], last_length[k + left]
-        length = above_length if above < diagonal else length
-        best = above if above < diagonal else diagonal
+        best, above, beside = before[k + own], last[k + second], last[k + third]
+        length, above_length, beside_length = before_length[k + own], last_length[k + second], last_length[k + third]
+        length = above_length if above < best else length
+        best = above if above < best else best
         length = beside_length if beside < best else length
         best = beside if beside < best else best
         now[k + left] = best + cost
@@ -75,18 +85,21 @@ def _advance_lengths(  # type: ignore[no-untyped-def]
 
 
 @_inline
-def _advance_choices(ax, ay, bx, by, before, last, now, choices, at, b_at, count, squared):  # type: ignore[no-untyped-def]
-    """`_advance`, and by which step each cell was reached: 0 diagonal, 1 from above, 2 from the left."""
+def _advance_choices(  # type: ignore[no-untyped-def]
+    ax, ay, bx, by, before, last, now, choices, at, b_at, count, mirrored, squared
+):
+    """`_advance`, and by which step each cell was reached: 0 the diagonal, 1 or 2 as preferred among the others."""
     own, left, other = np.uint64(at), np.uint64(at + 1), np.uint64(b_at)
+    second, third = (left, own) if mirrored else (own, left)
     for k in range(np.uint64(count)):
         dx = ax[k + own] - bx[k + other]
         dy = ay[k + own] - by[k + other]
         cost = dx * dx + dy * dy
         if not squared:
             cost = math.sqrt(cost)
-        diagonal, above, beside = before[k + own], last[k + own], last[k + left]
-        choice = np.uint8(1) if above < diagonal else np.uint8(0)
-        best = above if above < diagonal else diagonal
+        best, above, beside = before[k + own], last[k + second], last[k + third]
+        choice = np.uint8(1) if above < best else np.uint8(0)
+        best = above if above < best else best
         choice = np.uint8(2) if beside < best else choice
         best = beside if beside < best else best
         now[k + left] = best + cost
@@ -95,20 +108,19 @@ def _advance_choices(ax, ay, bx, by, before, last, now, choices, at, b_at, count
 
 @_jit
 def reach(d, n, m, band):  # type: ignore[no-untyped-def]
-    """Return the rows [low, high) of diagonal d that lie in the matrix and in the band; high may be below low.
+    """Return the rows [low, high) of diagonal d that lie in the matrix and in the band.
 
-    The band is tslearn's: |i − j| ≤ band on the side of the shorter sequence, widened by |n − m| on the other;
-    none where it is negative.
+    The band is tslearn's: |i − j| ≤ band, widened by |n − m| on the side of the longer sequence; none if negative.
     """
     low, high = max(0, d - m + 1), min(n, d + 1)
     if band >= 0:
         low = max(low, (d + min(0, n - m) - band + 1) // 2)
         high = min(high, (d + max(0, n - m) + band) // 2 + 1)
-    return low, high
+    return low, max(low, high)
 
 
 @_jit
-def split(points, backwards):  # type: ignore[no-untyped-def]
+def _split(points, backwards):  # type: ignore[no-untyped-def]
     """Return x and y of the points as two arrays, in their order or backwards."""
     n = len(points)
     x, y = np.empty(n), np.empty(n)
@@ -119,75 +131,202 @@ def split(points, backwards):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def warp_total(a, b, squared, band):  # type: ignore[no-untyped-def]
-    """Return the least sum of costs over all paths; infinity where the band leaves none."""
+def _sweep(a, b, mirrored, squared, band, a_rest, b_rest, limit, beam, lengths):  # type: ignore[no-untyped-def]
+    """Go over the diagonals; return the least sum and, unless `lengths` is None, the length of its path.
+
+    a_rest[i] is at most what any path pays after row i, b_rest[j] after column j. Cells from which a path cannot end
+    within `limit` are left out from both ends of a diagonal: those between may be dear too, but cost little. With a
+    `beam` > 0 only that many cells to each side of the most promising one go on: the sum is then an upper bound.
+    """
     n, m = len(a), len(b)
-    ax, ay = split(a, False)
-    bx, by = split(b, True)
+    ax, ay = _split(a, False)
+    bx, by = _split(b, True)
     before, last, now = np.full(n + 2, np.inf), np.full(n + 2, np.inf), np.full(n + 2, np.inf)
     before[0] = 0.0
+    if lengths is not None:
+        before_length, last_length, now_length = np.zeros(n + 2), np.zeros(n + 2), np.zeros(n + 2)
+    prune = limit < np.inf
+    # The rows of the diagonals d − 1 and d − 2 that go on; at first as if all before had gone on.
+    low_1, high_1, low_2, high_2 = 0, 0, -1, 0
     for d in range(n + m - 1):
         low, high = reach(d, n, m, band)
-        high = max(high, low)
-        _advance(ax, ay, bx, by, before, last, now, low, m - 1 - d + low, high - low, 1, squared)
+        low = max(low, min(low_1, low_2 + 1))
+        high = max(low, min(high, max(high_1, high_2) + 1))
+        b_at, count = m - 1 - d + low, high - low
+        if lengths is None:
+            _advance(ax, ay, bx, by, before, last, now, low, b_at, count, 1, squared)
+        else:
+            _advance_lengths(
+                ax, ay, bx, by, before, last, now, before_length, last_length, now_length,
+                low, b_at, count, 1, mirrored, squared,
+            )  # fmt: skip
+            before_length, last_length, now_length = last_length, now_length, before_length
         now[low] = np.inf
         now[high + 1] = np.inf
         before[0] = np.inf
+        low_2, high_2, low_1, high_1 = low_1, high_1, low, high
+        if prune:
+            while low_1 < high_1 and now[low_1 + 1] + max(a_rest[low_1], b_rest[d - low_1]) > limit:
+                low_1 += 1
+            while high_1 > low_1 and now[high_1] + max(a_rest[high_1 - 1], b_rest[d - high_1 + 1]) > limit:
+                high_1 -= 1
+        if beam > 0 and high_1 - low_1 > beam:
+            best, best_row = np.inf, low_1
+            for row in range(low_1, high_1):
+                promise = now[row + 1] + max(a_rest[row], b_rest[d - row])
+                if promise < best:
+                    best, best_row = promise, row
+            low_1, high_1 = max(low_1, best_row - beam), min(high_1, best_row + beam + 1)
         before, last, now = last, now, before
-    return last[n]
+    if lengths is None:
+        return last[n], 0.0
+    return last[n], last_length[n]
 
 
 @_jit
-def warp(a, b, squared, band):  # type: ignore[no-untyped-def]
-    """Return the least sum of costs over all paths, and the number of cells on the path that has it."""
-    n, m = len(a), len(b)
-    ax, ay = split(a, False)
-    bx, by = split(b, True)
-    before, last, now = np.full(n + 2, np.inf), np.full(n + 2, np.inf), np.full(n + 2, np.inf)
-    before_length, last_length, now_length = np.zeros(n + 2), np.zeros(n + 2), np.zeros(n + 2)
-    before[0] = 0.0
-    for d in range(n + m - 1):
-        low, high = reach(d, n, m, band)
-        high = max(high, low)
-        b_at, count = m - 1 - d + low, high - low
-        _advance_lengths(
-            ax, ay, bx, by, before, last, now, before_length, last_length, now_length, low, b_at, count, 1, squared
-        )
-        now[low] = np.inf
-        now[high + 1] = np.inf
-        before[0] = np.inf
-        before, last, now = last, now, before
-        before_length, last_length, now_length = last_length, now_length, before_length
-    return last[n], last_length[n]
+def _rest(nearest, squared):  # type: ignore[no-untyped-def]
+    """Return for each point the sum of the least costs of all points after it."""
+    out = np.empty(len(nearest))
+    total = 0.0
+    for i in range(len(nearest) - 1, -1, -1):
+        out[i] = total
+        total += nearest[i] * nearest[i] if squared else nearest[i]
+    return out
+
+
+@_jit
+def warp(a, b, squared, band, lengths):  # type: ignore[no-untyped-def]
+    """Align two sequences.
+
+    Parameters
+    ----------
+    a, b
+        Points, ``(n, 2)`` and ``(m, 2)`` float64.
+    squared
+        Squared distances instead of distances.
+    band
+        Radius of the Sakoe–Chiba band, see `reach`; negative for none.
+    lengths
+        None saves the time for the path's length, which is 0 then; True asks for it.
+
+    Returns
+    -------
+    total, length
+        The least sum of costs over all paths, infinity where the band leaves none, and the cells on its path.
+    """
+    nothing = np.empty(0)
+    if len(a) > len(b):
+        return _sweep(b, a, True, squared, band, nothing, nothing, np.inf, 0, lengths)
+    return _sweep(a, b, False, squared, band, nothing, nothing, np.inf, 0, lengths)
+
+
+@_jit
+def warp_pruned(a, b, squared, a_nearest, b_nearest, lengths):  # type: ignore[no-untyped-def]
+    """`warp` without a band, given the distance from each point to the nearest of the other sequence.
+
+    A path visits every row and every column, and pays at least the nearest distance in each: this bounds from below
+    what is left to pay. A beam search gives an upper bound. Cells that fail the two are on no best path; so total and
+    length are those of `warp`.
+    """
+    a_rest, b_rest = _rest(a_nearest, squared), _rest(b_nearest, squared)
+    if len(a) > len(b):
+        bound = _sweep(b, a, True, squared, -1, b_rest, a_rest, np.inf, BEAM, None)[0]
+        return _sweep(b, a, True, squared, -1, b_rest, a_rest, bound * (1 + SLACK), 0, lengths)
+    bound = _sweep(a, b, False, squared, -1, a_rest, b_rest, np.inf, BEAM, None)[0]
+    return _sweep(a, b, False, squared, -1, a_rest, b_rest, bound * (1 + SLACK), 0, lengths)
 
 
 @_jit
 def align(a, b):  # type: ignore[no-untyped-def]
     """Return the least sum of distances over all paths, and the number of cells on the path that has it."""
-    return warp(a, b, False, -1)
+    return warp(a, b, False, -1, True)
 
 
 @_jit
 def align_total(a, b):  # type: ignore[no-untyped-def]
     """Return the least sum of distances over all paths."""
-    return warp_total(a, b, False, -1)
+    return warp(a, b, False, -1, None)[0]
 
 
 @_jit
-def _interleave(points, starts, which, backwards, longest):  # type: ignore[no-untyped-def]
+def _replay(ax, ay, bx, by, mirrored, squared, band, before, last, now, choices, first, end):  # type: ignore[no-untyped-def]
+    """Compute the diagonals [first, end), and by which step each cell was reached; return the rotated buffers."""
+    n, m = len(ax), len(bx)
+    for d in range(first, end):
+        low, high = reach(d, n, m, band)
+        b_at, count, row = m - 1 - d + low, high - low, choices[d - first]
+        _advance_choices(ax, ay, bx, by, before, last, now, row, low, b_at, count, mirrored, squared)
+        now[low] = np.inf
+        now[high + 1] = np.inf
+        before[0] = np.inf
+        before, last, now = last, now, before
+    return before, last, now
+
+
+@_jit
+def trace(a, b, squared, band):  # type: ignore[no-untyped-def]
+    """Return the cells of the optimal path, ``(length, 2)`` int64, from (0, 0) on; empty where the band leaves none.
+
+    The diagonals are computed twice, in blocks: the first time two diagonals are kept before each block, the second
+    time, from the last block back, the steps within it. Memory is O(min(n, m) √(n + m)).
+    """
+    mirrored = len(a) > len(b)
+    if mirrored:
+        a, b = b, a
+    n, m = len(a), len(b)
+    ax, ay = _split(a, False)
+    bx, by = _split(b, True)
+    diagonals = n + m - 1
+    # Two diagonals of float64 a block against one byte a cell within it: this balances them.
+    block = int(4 * math.sqrt(diagonals)) + 1
+    blocks = (diagonals + block - 1) // block
+    kept = np.full((blocks, 2, n + 2), np.inf)
+    choices = np.empty((block, n), np.uint8)
+    before, last, now = np.full(n + 2, np.inf), np.full(n + 2, np.inf), np.full(n + 2, np.inf)
+    before[0] = 0.0
+    for k in range(blocks):
+        kept[k, 0], kept[k, 1] = before, last
+        end = min((k + 1) * block, diagonals)
+        before, last, now = _replay(ax, ay, bx, by, mirrored, squared, band, before, last, now, choices, k * block, end)
+    path = np.empty((diagonals, 2), np.int64)
+    if last[n] == np.inf:
+        return path[:0]
+    i, j, at = n - 1, m - 1, diagonals
+    aside = (0, 1) if mirrored else (1, 0)
+    for k in range(blocks - 1, -1, -1):
+        if k < blocks - 1:
+            before, last = kept[k, 0].copy(), kept[k, 1].copy()
+            now = np.full(n + 2, np.inf)
+            _replay(ax, ay, bx, by, mirrored, squared, band, before, last, now, choices, k * block, (k + 1) * block)
+        while at > 0 and i + j >= k * block:
+            at -= 1
+            path[at, 0], path[at, 1] = (j, i) if mirrored else (i, j)
+            if i + j == 0:
+                break
+            d = i + j
+            choice = choices[d - k * block, i - reach(d, n, m, band)[0]]
+            if choice == 0:
+                i, j = i - 1, j - 1
+            elif choice == 1:
+                i, j = i - aside[0], j - aside[1]
+            else:
+                i, j = i - aside[1], j - aside[0]
+    return path[at:]
+
+
+@_jit
+def _interleave(points, starts, which, flipped, longest, backwards):  # type: ignore[no-untyped-def]
     """Return x and y of up to `LANES` sequences, one a lane: point k of lane l at k · LANES + l; the rest is zero.
 
-    Backwards, a sequence's first point comes last, at longest − 1.
+    A `flipped` sequence is read from its end; `backwards`, point k of each lies at longest − 1 − k.
     """
     x, y = np.zeros(longest * LANES), np.zeros(longest * LANES)
     for lane in range(len(which)):
         start, end = starts[which[lane]], starts[which[lane] + 1]
-        at, step = lane, LANES
-        if backwards[lane]:
-            at, step = (longest - 1) * LANES + lane, -LANES
-        for i in range(start, end):
+        for k in range(end - start):
+            i = end - 1 - k if flipped[lane] else start + k
+            at = (longest - 1 - k if backwards else k) * LANES + lane
             x[at], y[at] = points[i, 0], points[i, 1]
-            at += step
     return x, y
 
 
@@ -203,16 +342,9 @@ def _align_lanes(a, a_starts, a_which, b, b_starts, b_which, flipped, squared, t
         n, m = max(n, rows[lane]), max(m, columns)
         ends[lane] = rows[lane] + columns - 2
         first_end = min(first_end, ends[lane])
-    # A pair that is turned round has the first of its two sequences backwards; the second is stored backwards anyhow.
     # Lanes of shorter pairs go on over zeros after their end, which no cell before it sees.
-    ax, ay = _interleave(a, a_starts, a_which, np.zeros(pairs, np.bool_), n)
-    bx, by = _interleave(b, b_starts, b_which, np.ones(pairs, np.bool_), m)
-    for lane in range(pairs):
-        if flipped[lane]:
-            start, end = a_starts[a_which[lane]], a_starts[a_which[lane] + 1]
-            for i in range(start, end):
-                at = (end - 1 - i) * LANES + lane
-                ax[at], ay[at] = a[i, 0], a[i, 1]
+    ax, ay = _interleave(a, a_starts, a_which, flipped, n, False)
+    bx, by = _interleave(b, b_starts, b_which, np.zeros(pairs, np.bool_), m, True)
     size = (n + 2) * LANES
     before, last, now = np.full(size, np.inf), np.full(size, np.inf), np.full(size, np.inf)
     before[:LANES] = 0.0
@@ -225,22 +357,9 @@ def _align_lanes(a, a_starts, a_which, b, b_starts, b_which, flipped, squared, t
             _advance(ax, ay, bx, by, before, last, now, at, b_at, count, LANES, squared)
         else:
             _advance_lengths(
-                ax,
-                ay,
-                bx,
-                by,
-                before,
-                last,
-                now,
-                before_length,
-                last_length,
-                now_length,
-                at,
-                b_at,
-                count,
-                LANES,
-                squared,
-            )
+                ax, ay, bx, by, before, last, now, before_length, last_length, now_length,
+                at, b_at, count, LANES, False, squared,
+            )  # fmt: skip
             before_length, last_length, now_length = last_length, now_length, before_length
         for lane in range(LANES):
             now[at + lane] = np.inf
@@ -290,9 +409,8 @@ def align_pairs(a, a_starts, a_which, b, b_starts, b_which, flipped, squared, to
         while end < min(p + LANES, pairs) and key[order[end]] < long:
             end += 1
         group = order[p:end]
-        _align_lanes(
-            *(a, a_starts, a_which[group], b, b_starts, b_which[group], flipped[group], squared, some, some_lengths)
-        )
+        a_group, b_group = a_which[group], b_which[group]
+        _align_lanes(a, a_starts, a_group, b, b_starts, b_group, flipped[group], squared, some, some_lengths)
         for lane in range(end - p):
             totals[group[lane]] = some[lane]
             if lengths is not None:
@@ -303,7 +421,7 @@ def align_pairs(a, a_starts, a_which, b, b_starts, b_which, flipped, squared, to
         second = b[b_starts[b_which[pair]] : b_starts[b_which[pair] + 1]]
         if flipped[pair]:
             first = first[::-1].copy()
-        if lengths is None:
-            totals[pair] = warp_total(first, second, squared, -1)
-        else:
-            totals[pair], lengths[pair] = warp(first, second, squared, -1)
+        total, length = warp(first, second, squared, -1, None if lengths is None else True)
+        totals[pair] = total
+        if lengths is not None:
+            lengths[pair] = length

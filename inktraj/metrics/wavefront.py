@@ -29,8 +29,11 @@ LANES = 8
 INTERLEAVED = 320
 """Points of the first sequence up to which pairs are taken `LANES` at once; longer ones fill the registers alone."""
 
-BEAM = 64
+BEAM = 32
 """Half the width, in cells, of the window in which the upper bound for pruning is sought."""
+
+BEAM_EVERY = 8
+"""Diagonals between two centrings of that window."""
 
 SLACK = 1e-9
 """Relative room above the upper bound, for rounding: a cell is left out only beyond it."""
@@ -170,13 +173,14 @@ def _sweep(a, b, mirrored, squared, band, a_rest, b_rest, limit, beam, lengths):
                 low_1 += 1
             while high_1 > low_1 and now[high_1] + max(a_rest[high_1 - 1], b_rest[d - high_1 + 1]) > limit:
                 high_1 -= 1
-        if beam > 0 and high_1 - low_1 > beam:
+        if beam > 0 and d % BEAM_EVERY == 0:
             best, best_row = np.inf, low_1
             for row in range(low_1, high_1):
                 promise = now[row + 1] + max(a_rest[row], b_rest[d - row])
                 if promise < best:
                     best, best_row = promise, row
             low_1, high_1 = max(low_1, best_row - beam), min(high_1, best_row + beam + 1)
+            low_2, high_2 = max(low_2, low_1 - 1), min(high_2, high_1)
         before, last, now = last, now, before
     if lengths is None:
         return last[n], 0.0

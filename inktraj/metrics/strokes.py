@@ -13,9 +13,10 @@ Conventions
 
 Strokes are matched one to one, each predicted one as it was drawn or backwards, whichever is cheaper, so that what is
 paid in all is least: a matched pair pays its DTW total; each of the |n − m| strokes left over pays its cheapest
-alignment with any stroke of the other ink, in either direction. Costs of both directions within 1e-9 of each other are
-a tie; a tie is forwards. This answers the objection that inkGround's own discussion raises against DTW: that it
-punishes a valid alternative order.
+alignment with any stroke of the other ink, in either direction. Of matchings that pay the same the one whose pairs pay
+least is taken. Costs of both directions, and sums of two matchings, that are within 1e-9 of each other count as the
+same; where both directions cost the same, the stroke runs forwards. This answers the objection that inkGround's own
+discussion raises against DTW: that it punishes a valid alternative order.
 """
 
 from __future__ import annotations
@@ -30,10 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from inktraj.errors import DataError
 from inktraj.metrics.assignment import augment, nearest, relax
+from inktraj.metrics.points import FloatArray, IntArray, as_points, as_strokes
 from inktraj.metrics.wavefront import align
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 START_TOLERANCE = 0.05
 """Distance from the reference's first point, in units, within which a start counts as right."""
@@ -321,11 +320,13 @@ def _match(pair):  # type: ignore[no-untyped-def]
             cost[row, column] = _box_bound(pair, i, j)
     # A column left over pays its least cost. That is as if all columns had paid it and each pair only the rest, so
     # the least costs are the columns' first prices. With as many rows as columns none is left over: any prices do.
+    # A column whose least cost is at the row that it is matched with would pay the same left over; prices lower by a
+    # hair let those be matched that pay least.
     v, cheapest = np.zeros(m), np.zeros(m, np.int64)
     if n < m:
         for column in range(m):
             cheapest[column] = _cheapest(pair, across, cost, length, known, column)
-            v[column] = cost[cheapest[column], column]
+            v[column] = cost[cheapest[column], column] * (1 - _TIE)
     column_of = _assign(pair, across, cost, length, known, v)
     result = _Matching(
         np.full(n_pred, -1, np.int64),
@@ -512,57 +513,6 @@ class StrokeMatching:
         total = float(self.totals.sum() + self.unmatched_totals.sum())
         length = int(self.lengths.sum() + self.unmatched_lengths.sum())
         return TolerantDTW(total / length, total, length)
-
-
-def as_points(points: ArrayLike, name: str) -> FloatArray:
-    """Return points (n, 2), n ≥ 1, as C-contiguous float64.
-
-    Raises
-    ------
-    DataError
-        Another shape, no points, NaN, infinity, or numbers whose squares overflow.
-    """
-    try:
-        out = np.ascontiguousarray(points, dtype=np.float64)
-    except (TypeError, ValueError) as err:
-        raise DataError(f"{name} is not an array of numbers: {err}") from err
-    if out.ndim != 2 or out.shape[1] != 2:
-        raise DataError(f"{name} has shape {out.shape}, expected (n, 2): x and y of each point")
-    if not len(out):
-        raise DataError(f"{name} is empty; an ink without points has no distance to another")
-    if not np.isfinite(out).all():
-        raise DataError(f"{name} holds NaN or infinity; drop or repair such points first")
-    if np.abs(out).max() > 1e100:
-        raise DataError(f"{name} holds {np.abs(out).max():.3g}, expected coordinates below 1e100; were they decoded?")
-    return out
-
-
-def as_strokes(points: ArrayLike, starts: ArrayLike, name: str) -> tuple[FloatArray, IntArray]:
-    """Return a flat ink as C-contiguous float64 points (n, 2) and int64 offsets (strokes + 1).
-
-    Raises
-    ------
-    DataError
-        As of `as_points`; or offsets that are not whole numbers, do not rise from 0 to n, or leave a stroke empty.
-    """
-    checked = as_points(points, name)
-    offsets = np.asarray(starts)
-    if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
-        raise DataError(
-            f"{name}_starts has shape {offsets.shape} and type {offsets.dtype}, expected (strokes + 1,) whole numbers"
-        )
-    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(checked):
-        raise DataError(
-            f"{name}_starts must run from 0 to the number of points, {len(checked)}, not "
-            f"{'be empty' if not len(offsets) else f'from {offsets[0]} to {offsets[-1]}'}; is the last offset missing?"
-        )
-    if (np.diff(offsets) < 1).any():
-        k = int(np.argmax(np.diff(offsets) < 1))
-        raise DataError(
-            f"{name}_starts does not rise after stroke {k}: {offsets[k]}, {offsets[k + 1]}; drop empty strokes"
-        )
-    return checked, offsets
 
 
 def _checked(

@@ -99,7 +99,7 @@ def distances(queries, points, out, budget=ALL):  # type: ignore[no-untyped-def]
                 low = _clip((qx - half - left) * per_x, columns - 1)
                 high = _clip((qx + half - left) * per_x, columns - 1)
             start, end = np.uint64(starts[row * columns + low]), np.uint64(starts[row * columns + high + 1])
-            looked += 1 + np.int64(end - start)
+            looked += 1 + int(end - start)
             for at in range(start, end):
                 squared = (qx - x[at]) ** 2 + (qy - y[at]) ** 2
                 if squared < best:

@@ -28,7 +28,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from inktraj.errors import DataError
-from inktraj.metrics.strokes import FloatArray, IntArray, as_points, as_strokes
+from inktraj.metrics.points import FloatArray, IntArray, as_points, as_strokes
 from inktraj.metrics.wavefront import align
 
 TOLERANCE = 0.02

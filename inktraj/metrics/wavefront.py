@@ -418,7 +418,7 @@ def align_pairs(a, a_starts, a_which, b, b_starts, b_which, flipped, squared, to
         for lane in range(end - p):
             totals[group[lane]] = some[lane]
             if lengths is not None:
-                lengths[group[lane]] = some_lengths[lane]
+                lengths[group[lane]] = some_lengths[lane]  # type: ignore[index]
         p = end
     for pair in order[p:]:
         first = a[a_starts[a_which[pair]] : a_starts[a_which[pair] + 1]]

@@ -20,6 +20,13 @@ File = str | Path | IO[Any]
 """A path, or a text or binary file object."""
 
 
+def models_folder() -> Path:
+    """The folder of shipped models: within the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "models"
+    return inside if inside.is_dir() else package.parent / "models"
+
+
 def name_of(file: File) -> str:
     """Return how errors call a file."""
     name = os.fspath(file) if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
@@ -68,6 +75,14 @@ def write_text(file: File, text: str) -> None:
         raise DataError(f"{name_of(file)}: cannot be written ({err.strerror or err})") from err
     except UnicodeEncodeError as err:
         raise DataError(f"{name_of(file)}: the text cannot be written as {err.encoding} ({err})") from err
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file whole or not at all. Raises DataError where it cannot be written; a file there is then kept."""
+    try:
+        _write_file(Path(path), data)
+    except OSError as err:
+        raise DataError(f"{path}: cannot be written ({err.strerror or err})") from err
 
 
 _OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names of files that somebody has open, and goes on writing to

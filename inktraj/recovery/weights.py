@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.errors import DataError
+from inktraj.io.files import models_folder
 from inktraj.recovery.features import N_EDGE, N_GO, N_START
 from inktraj.recovery.guide import F32, N_LETTER_PLACE, N_LETTERS, N_PLACE, N_SHARED, Config, Guide
 from inktraj.recovery.policy import Way
@@ -85,13 +86,6 @@ def confidence_inputs(score: float, chance: float, moves: int, strokes: int) -> 
     surprise = -min(score, 0.0)
     doubt = np.log(1.02 - min(chance, 1.0))
     return np.array([1.0, np.log1p(surprise), doubt, surprise / moves, np.log(strokes)], np.float32)
-
-
-def models_folder() -> Path:
-    """The folder of shipped models: within the installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "models"
-    return inside if inside.is_dir() else package.parent / "models"
 
 
 def array_shapes(config: Config) -> dict[str, tuple[int, ...]]:

@@ -1,0 +1,118 @@
+"""An ink → the picture of its shape alone, which is all that the style network sees.
+
+Conventions
+-----------
+* Strokes are a set of lines here: their order, direction, sampling, times and widths change nothing, nor do the ink's
+  place and size. A recording and strokes recovered from a photo are drawn alike.
+* The size comes from how far the ink is spread about its mean height, so that one long descender does not shrink the
+  rest; slant, proportions and the letters' shapes are kept.
+* A round pen of one width draws it. What is finer than the pen, such as a tablet's coarse steps, is smoothed away.
+* Ink is 255, paper 0. Widths are multiples of `WIDTH_STEP`: words of one width are looked at together without anything
+  being added to any of them, so that a word's picture and scores do not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inktraj.arclength import resample
+from inktraj.errors import DataError
+from inktraj.ink import FloatArray, Frame, Ink
+from inktraj.rendering import render
+
+U8 = NDArray[np.uint8]
+
+VERSION = "shape-1"
+"""Changes whenever the same ink would give another picture."""
+
+HEIGHT, WIDTH_STEP, WIDEST = 64, 16, 512
+MARGIN = 2
+SPREAD = 9.0
+"""Standard deviation (px) of the ink about its mean height."""
+PEN = 2.0
+SMOOTH = 1.5
+"""Standard deviation (px) of the smoothing along the arc."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a picture is varied in training; as it is here, not at all.
+
+    Parameters
+    ----------
+    slant, stretch
+        x becomes ``stretch`` · x + ``slant`` · y.
+    size, pen, smooth
+        Factors of `SPREAD`, `PEN` and `SMOOTH`.
+    """
+
+    slant: float = 0.0
+    stretch: float = 1.0
+    size: float = 1.0
+    pen: float = 1.0
+    smooth: float = 1.0
+
+
+PLAIN = Look()
+
+
+def picture(ink: Ink, look: Look = PLAIN) -> U8:
+    """Draw the shape of an ink.
+
+    Returns
+    -------
+    ndarray
+        ``(HEIGHT, w)`` uint8; w is a multiple of `WIDTH_STEP`, at most `WIDEST`.
+
+    Raises
+    ------
+    DataError
+        The ink is empty.
+    """
+    if not ink.strokes:
+        raise DataError("an ink without strokes has no shape")
+    matrix = np.array([[look.stretch, 0.0], [look.slant, 1.0]])
+    strokes = [s @ matrix for s in ink.strokes] if look is not PLAIN else list(ink.strokes)
+    points = np.concatenate(strokes)
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.maximum(high - low, 1e-9 * max(1.0, float(np.abs(points).max())))
+    middle, spread = _heights(strokes)
+    room = np.array([WIDEST, HEIGHT]) - (2 * MARGIN + 1)
+    scale = float(min(look.size * SPREAD / max(spread, 1e-9 * size.max()), *(room / size)))
+    # The mean height comes to the middle, unless a long ascender or descender would then be cut.
+    top = np.clip((HEIGHT - 1) / 2 - middle * scale, HEIGHT - 1 - MARGIN - high[1] * scale, MARGIN - low[1] * scale)
+    width = WIDTH_STEP * ceil((size[0] * scale + 2 * MARGIN + 1) / WIDTH_STEP)
+    left = (width - 1) / 2 - (low[0] + high[0]) / 2 * scale
+    lines = tuple(_smoothed(s * scale + (left, top), SMOOTH * look.smooth) for s in strokes)
+    return render(Ink(lines, Frame(width, HEIGHT)), pen=PEN * look.pen, paper=0, color=255)
+
+
+def _heights(strokes: list[FloatArray]) -> tuple[float, float]:
+    """Mean and standard deviation of y along the strokes, by arc length; of the points, where there are only dots."""
+    y = np.concatenate([(s[1:, 1] + s[:-1, 1]) / 2 for s in strokes])
+    length = np.concatenate([np.hypot(*np.diff(s, axis=0).T) for s in strokes])
+    if not length.sum() > 0:
+        y = np.concatenate([s[:, 1] for s in strokes])
+        length = np.ones(len(y))
+    mean = float(np.average(y, weights=length))
+    return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=length)))
+
+
+def _smoothed(stroke: FloatArray, sigma: float) -> FloatArray:
+    """Points a pixel apart, smoothed along the arc; the ends stay."""
+    length = float(np.hypot(*np.diff(stroke, axis=0).T).sum())
+    out = np.empty((int(length) + 3, 2))
+    points = out[: resample(np.ascontiguousarray(stroke), len(stroke), 1.0, out)]
+    reach = min(ceil(3 * sigma), len(points) - 1)
+    if reach < 1:
+        return points
+    # Turned about its ends the line goes on straight, so that smoothing leaves them where they are.
+    before, after = 2 * points[0] - points[reach:0:-1], 2 * points[-1] - points[-2 : -2 - reach : -1]
+    longer = np.concatenate([before, points, after])
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    kernel /= kernel.sum()
+    return np.stack([np.convolve(longer[:, axis], kernel, "valid") for axis in (0, 1)], axis=1)

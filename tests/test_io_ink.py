@@ -412,7 +412,8 @@ def test_page_records_of_a_data_set() -> None:
     }
     failed = {"page_id": "p2", "width": None, "height": None, "words": []}
     first, second, third = read_jsonl(io.StringIO(f"{json.dumps(page)}\n\n{json.dumps(failed)}\n"))
-    assert (first.id, first.text, first.ink.frame, first.extra) == ("p1__w1", "a", Frame(100, 50), {"page": "p1"})
+    assert (first.id, first.text, first.ink.frame) == ("p1__w1", "a", Frame(100, 50))
+    assert first.extra == {"page": "p1", "verdict": "kept"}
     assert first.ink.widths is not None
     assert (second.id, second.text, second.ink.strokes) == ("p1-w2", "", ())
     assert third.id == "p1__p10"  # begins like the page's id, but does not name it

@@ -6,13 +6,14 @@ a stroke's first point, else 0; optional ``"widths"`` and ``"times"`` (seconds) 
 name. Numbers are written so that they come back exactly.
 
 The page records of a pseudo-label data set (``"words"``, ``"width"``, ``"height"``) are read too: each word
-becomes one `InkRecord` in the page's frame, named ``page__word``.
+becomes one `InkRecord` in the page's frame, named ``page__word``, with the page and its verdict in `InkRecord.extra`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -107,10 +108,13 @@ def _page(data: dict[str, Any], where: str) -> Iterator[InkRecord]:
         return
     page = str(data.get("page_id", data.get("id", "")))
     frame = _frame(data, where)
+    extra = {"page": page} if page else {}
+    if isinstance(data.get("verdict"), str):
+        extra["verdict"] = data["verdict"]
     for i, word in enumerate(words):
         id = str(word.get("id", f"w{i}"))
         full = id if not page or id.startswith((f"{page}__", f"{page}-")) else f"{page}__{id}"
-        yield _record({**word, "extra": {"page": page} if page else {}}, frame, full, f"{where}, word {i} ({id})")
+        yield _record({**word, "extra": extra}, frame, full, f"{where}, word {i} ({id})")
 
 
 def _frame(size: dict[str, Any], where: str) -> Frame:
@@ -155,14 +159,24 @@ def _numbers(values: Any, what: str, columns: int) -> np.ndarray[Any, np.dtype[n
     form = "a list of [x, y, s]" if columns == 3 else "a list of numbers"
     if not isinstance(values, list):
         raise ParseError(f"{what} is {_kind(values)}, expected {form}")
-    for i, value in enumerate(values):
-        row = value if columns > 1 else [value]
-        if not (isinstance(row, list) and len(row) == columns and all(map(_is_number, row))):
-            raise ParseError(f"{what}, point {i} is {json.dumps(value)[:60]}, expected {form}")
+    rows = [values] if columns == 1 else values
+    if not _all_numbers(rows, columns):
+        for i, value in enumerate(values):
+            row = value if columns > 1 else [value]
+            if not (isinstance(row, list) and len(row) == columns and all(map(_is_number, row))):
+                raise ParseError(f"{what}, point {i} is {json.dumps(value)[:60]}, expected {form}")
     try:
-        return np.array(values, dtype=np.float64).reshape((-1, columns) if columns > 1 else -1)
+        flat = np.array(list(chain.from_iterable(rows)), dtype=np.float64)
+        return flat.reshape((-1, columns) if columns > 1 else -1)
     except OverflowError as err:
         raise ParseError(f"{what}: a number beyond all coordinates") from err
+
+
+def _all_numbers(rows: list[Any], columns: int) -> bool:
+    """Say whether all rows are lists of so many plain numbers, without a step of Python for each."""
+    if not set(map(type, rows)) <= {list} or (columns > 1 and not set(map(len, rows)) <= {columns}):
+        return False
+    return set(map(type, chain.from_iterable(rows))) <= {int, float}
 
 
 def _is_number(value: Any) -> bool:

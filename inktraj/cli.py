@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from inktraj.io.images import Source
     from inktraj.page import U8, Page, WordCrop
     from inktraj.pseudolabel import Progress, RunSummary
+    from inktraj.style import StyleModel
 
 SOME_FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 
@@ -347,6 +348,99 @@ def convert(
         raise DataError("standard output has no suffix that names its form; say --to inkml, --to jsonl or --to svg")
     records = read_ink(sys.stdin.buffer if source == "-" else source, form)
     write_ink(sys.stdout.buffer if target == "-" else target, records, to)
+
+
+@app.command()
+def train_style(
+    source: Annotated[Path, typer.Argument(help="FOLDER/WRITER/FILE, ink whose records say their writer, or .npz.")],
+    out: Annotated[Path, typer.Option(help="File for the model, .onnx.")],
+    network: Annotated[
+        str | None, typer.Option(help="Train none, but enrol the writers in this one: 'shipped', or a file.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Only words that are of this split.")] = None,
+    least_words: Annotated[int, typer.Option(help="Writers with fewer are left out.")] = 5,
+    held_out: Annotated[float, typer.Option(help="Share of a writer's words to calibrate by, not learned from.")] = 0.2,
+    pictures: Annotated[int, typer.Option(help="Pictures of words to train on.")] = 240_000,
+    seed: Annotated[int, typer.Option(help="Of the training and of the choice of words to hold out.")] = 0,
+    threads: Annotated[int, typer.Option(help="Of the training.")] = 1,
+    recoverer: Recoverer = "tracer",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Train a classifier of writers, whose probabilities are the style score.
+
+    Stopped, the same command goes on from OUT.checkpoint. Exit code 1 says that some file could not be used.
+    """
+    from inktraj.pseudolabel.parts import load_part
+    from inktraj.recovery import recover as recovered
+    from inktraj.style import StyleModel, StyleNetwork, read_samples
+
+    part = load_part("recoverer", recoverer)
+    if out.is_dir():
+        raise DataError(f"{out} is a folder; name the model's file")
+    samples = read_samples(source, split=split, from_image=lambda path: recovered(_pixels(path), recoverer=part))
+    inks = samples.by_writer()
+    few = [name for name, words in inks.items() if len(words) < least_words]
+    for text in [*samples.failed, *samples.skipped]:
+        _complain(text)
+    if few:
+        _complain(f"{len(few)} writers with fewer than {least_words} words are left out, such as {few[0]!r}")
+    inks = {name: words for name, words in inks.items() if len(words) >= least_words}
+    if network is not None:
+        known = StyleNetwork.load(None if network == "shipped" else network)
+        model = StyleModel.enrol(inks, network=known, share=held_out, least=least_words, seed=seed)
+    else:
+        model = _trained(inks, out, held_out, least_words, pictures, seed, threads, quiet)
+    model.save(out)
+    if not quiet:
+        told = model.calibration
+        _complain(
+            f"{out}: {len(model.writers)} writers; of {told.words} held-out words {told.accuracy:.1%} named right, "
+            f"ceiling {told.ceiling:.3f}, floor {told.floor:.3f}, calibration error {told.error_after:.3f}, "
+            f"model {model.hash[:12]}"
+        )
+    if samples.failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _pixels(path: Path) -> U8:
+    from inktraj.io.images import read_image
+
+    return read_image(path).pixels
+
+
+def _trained(
+    inks: dict[str, list[Ink]],
+    out: Path,
+    share: float,
+    least: int,
+    pictures: int,
+    seed: int,
+    threads: int,
+    quiet: bool,
+) -> StyleModel:
+    """Train with a line now and then, keeping the state beside OUT."""
+    from inktraj.style.training import Recipe, Step, train_model
+
+    told = 0
+
+    def progress(step: Step) -> None:
+        nonlocal told
+        tenth = 10 * step.pictures // step.total
+        if tenth > told and not quiet:
+            told = tenth
+            _complain(f"{step.pictures} of {step.total} pictures, {step.accuracy:.1%} of the last ones named right")
+
+    checkpoint = out.with_name(out.name + ".checkpoint")
+    recipe = Recipe(pictures=pictures, seed=seed)
+    try:
+        model = train_model(
+            inks, recipe, share=share, least=least, checkpoint=checkpoint, threads=threads, progress=progress
+        )
+    except KeyboardInterrupt:
+        _complain(f"interrupted; the same command goes on from {checkpoint}")
+        raise typer.Exit(INTERRUPTED) from None
+    checkpoint.unlink(missing_ok=True)
+    return model
 
 
 def _sources(places: list[str]) -> tuple[list[Source | None], int]:

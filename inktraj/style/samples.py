@@ -15,7 +15,7 @@ import hashlib
 import itertools
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,10 @@ from inktraj.io import read_ink
 
 INK_SUFFIXES = (".inkml", ".jsonl", ".ndjson", ".json", ".svg")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
+
+
+class NoWriter(DataError):
+    """A record does not say whose hand it is in; the others of such a source will not either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,15 @@ class Samples:
     writers
         Whose they are; beside `inks`.
     skipped
-        What was passed over, and why.
+        What was passed over as something else, and why.
+    failed
+        Files that could not be used, and why.
     """
 
     inks: Sequence[Ink]
     writers: Sequence[str]
-    skipped: Sequence[str] = field(default_factory=tuple)
+    skipped: Sequence[str] = ()
+    failed: Sequence[str] = ()
 
     def by_writer(self) -> dict[str, list[Ink]]:
         """The inks of each writer; writers in the order of their names."""
@@ -71,27 +78,29 @@ def read_samples(
     Raises
     ------
     DataError
-        There is nothing there, a file cannot be read, a record tells of no writer, or no ink is left.
+        There is nothing there, a record tells of no writer, or no ink is left. A file of a folder that cannot be used
+        is told in `Samples.failed`.
     """
     path = Path(source)
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder of inks by writer")
     skipped: list[str] = []
+    failed: list[str] = []
     if path.suffix.lower() == ".npz":
         found = list(_packed(path, split))
     elif path.is_dir():
-        found = list(_folder(path, split, from_image, skipped))
+        found = list(_folder(path, split, from_image, skipped, failed))
     else:
         found = list(_records(path, None, split))
     kept = [(ink, writer) for ink, writer in found if ink.strokes]
     if len(found) > len(kept):
         skipped.append(f"{len(found) - len(kept)} inks without strokes")
     if not kept:
-        why = f"; passed over: {skipped[0]}" if skipped else ""
+        why = f"; passed over: {[*failed, *skipped][0]}" if failed or skipped else ""
         asked = f" of the split {split!r}" if split is not None else ""
         raise DataError(f"{path}: no inks by writer{asked}; expected FOLDER/WRITER/FILE or records with a writer{why}")
     inks, writers = zip(*kept, strict=True)
-    return Samples(inks, writers, tuple(skipped))
+    return Samples(inks, writers, tuple(skipped), tuple(failed))
 
 
 def held_out(by_writer: Mapping[str, Sequence[Ink]], share: float, seed: int) -> dict[str, list[bool]]:
@@ -119,27 +128,38 @@ def _digest(ink: Ink, seed: int, writer: str) -> bytes:
 
 
 def _folder(
-    folder: Path, split: str | None, from_image: Callable[[Path], Ink] | None, skipped: list[str]
+    folder: Path,
+    split: str | None,
+    from_image: Callable[[Path], Ink] | None,
+    skipped: list[str],
+    failed: list[str],
 ) -> Iterator[tuple[Ink, str]]:
+    for path, writer in _files(folder):
+        suffix = path.suffix.lower()
+        try:
+            if suffix in INK_SUFFIXES:
+                yield from _records(path, writer, split)
+            elif suffix in IMAGE_SUFFIXES and writer is not None and from_image is not None:
+                yield from_image(path), writer
+            else:
+                skipped.append(f"{path}: neither ink nor a picture in a writer's folder")
+        except NoWriter:
+            raise
+        except DataError as err:
+            failed.append(str(err))
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, str | None]]:
+    """Files of the folder, and of its folders with their name, in a stable order; hidden ones are left out."""
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue
         if not entry.is_dir():
-            if entry.suffix.lower() in INK_SUFFIXES:
-                yield from _records(entry, None, split)
-            else:
-                skipped.append(f"{entry}: neither a writer's folder nor ink")
+            yield entry, None
             continue
         for path in sorted(entry.rglob("*")):
-            suffix = path.suffix.lower()
-            if path.is_dir() or path.name.startswith("."):
-                continue
-            if suffix in INK_SUFFIXES:
-                yield from _records(path, entry.name, split)
-            elif suffix in IMAGE_SUFFIXES and from_image is not None:
-                yield from_image(path), entry.name
-            else:
-                skipped.append(f"{path}: neither ink nor a picture that is read here")
+            if path.is_file() and not any(part.startswith(".") for part in path.relative_to(entry).parts):
+                yield path, entry.name
 
 
 def _records(path: Path, writer: str | None, split: str | None) -> Iterator[tuple[Ink, str]]:
@@ -148,7 +168,7 @@ def _records(path: Path, writer: str | None, split: str | None) -> Iterator[tupl
             continue
         name = writer or record.extra.get("writer") or record.extra.get("ink.writer")
         if not name:
-            raise DataError(
+            raise NoWriter(
                 f"{path}: the ink {record.id!r} does not say its writer; expected a folder for each writer, or "
                 '"extra": {"writer": …} in every record'
             )

@@ -23,16 +23,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn import functional
 
-from inktraj.errors import DataError, RunError
+from inktraj.errors import DataError, MissingDependency, RunError
 from inktraj.ink import Ink
-from inktraj.style.network import NETWORK_KEY
+from inktraj.style.model import HELD_OUT, LEAST_WORDS, StyleModel, check_writers
+from inktraj.style.network import NETWORK_KEY, StyleNetwork
 from inktraj.style.onnx_file import BLUR, LEAST_INK, Layer, network_file
+from inktraj.style.samples import held_out
 from inktraj.style.shape import HEIGHT, VERSION, Look, picture
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.nn import functional
+except ModuleNotFoundError as err:
+    raise MissingDependency("torch", "train", "training a style network") from err
 
 BLOCK = 16
 """Batches that are drawn together, and sorted by width, so that little of them is padding."""
@@ -44,7 +50,7 @@ CHECKPOINT_SECONDS = 60.0
 class Recipe:
     """All settings of a training; the defaults made the shipped network."""
 
-    pictures: int = 300_000
+    pictures: int = 240_000
     batch: int = 64
     rate: float = 2e-3
     decay: float = 0.02
@@ -102,6 +108,32 @@ class Network(nn.Module):  # type: ignore[misc,unused-ignore]  # where torch is 
         return functional.normalize(place)
 
 
+def train_model(
+    inks: Mapping[str, Sequence[Ink]],
+    recipe: Recipe | None = None,
+    *,
+    share: float = HELD_OUT,
+    least: int = LEAST_WORDS,
+    checkpoint: Path | None = None,
+    threads: int = 1,
+    progress: Callable[[Step], None] | None = None,
+) -> StyleModel:
+    """Train a network on words by writer, and enrol the same writers in it.
+
+    The words that are held out are seen by neither, and calibrate the model. The parameters and errors are those of
+    `StyleModel.enrol` and `train_network`; the recipe's seed also chooses the words that are held out.
+    """
+    check_writers(inks, least, share)
+    recipe = recipe or Recipe()
+    out = held_out(inks, share, recipe.seed)
+    learned = {
+        name: [ink for ink, apart in zip(words, out[name], strict=True) if not apart] for name, words in inks.items()
+    }
+    data = train_network(learned, recipe, checkpoint=checkpoint, threads=threads, progress=progress)
+    network = StyleNetwork.from_bytes(data)
+    return StyleModel.enrol(inks, network=network, share=share, least=least, seed=recipe.seed)
+
+
 def train_network(
     inks: Mapping[str, Sequence[Ink]],
     recipe: Recipe | None = None,
@@ -137,6 +169,7 @@ def train_network(
     RunError
         The checkpoint is of another training.
     """
+    inks = {name: inks[name] for name in sorted(inks)}
     if len(inks) < 2:
         raise DataError(f"an embedding learns to tell writers apart, and there are {len(inks)}")
     recipe = recipe or Recipe()

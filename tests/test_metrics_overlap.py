@@ -77,6 +77,16 @@ def test_distances_are_exact(drawn):
     np.testing.assert_array_equal(squared_distances(drawn), oracles.squared_distances(drawn))
 
 
+@settings(max_examples=200)
+@given(masks | st.just(np.zeros((3, 4), bool)), st.integers(0, 14))
+def test_near_distances_are_exact(drawn, radius):
+    found = module.squared_distances_within(drawn, radius)
+    exact = oracles.squared_distances(drawn) if drawn.any() else np.full(drawn.shape, 1000)
+    near = exact <= radius**2
+    np.testing.assert_array_equal(found[near], exact[near])
+    assert (found[~near] > radius**2).all()
+
+
 def test_distances_on_a_large_canvas_are_exact(rng):
     drawn = np.zeros((3, 6000), bool)
     drawn[1, 0] = True
@@ -106,6 +116,15 @@ def test_aiou_is_that_of_the_slow_twin(mask, stroke):
     inside = np.clip(stroke, low, high)  # what is farther off is not drawn, and tested by itself
     found = aiou(*flat(inside), mask)
     assert found.iou == pytest.approx(oracles.aiou(inside, [0, len(inside)], mask), rel=1e-12)
+
+
+@pytest.mark.parametrize("away", [0, 6, 12, 20, 30, 40])
+def test_aiou_of_distant_ink_is_that_of_the_slow_twin(rng, away):
+    """The best radius is larger the farther the ink is, and looked for with wider and wider margins."""
+    mask = np.zeros((70, 90), bool)
+    mask[30:36, 5:85] = True
+    stroke = np.stack([np.linspace(5, 84, 30), 32 + away + rng.normal(0, 1, 30).clip(-2, 2)], axis=1)
+    assert aiou(*flat(stroke), mask).iou == pytest.approx(oracles.aiou(stroke, [0, 30], mask), rel=1e-12)
 
 
 # ---------------------------------------------------------------- AIoU
@@ -171,7 +190,7 @@ def test_ink_far_away_is_paid_for_and_costs_no_memory():
     assert near.iou == pytest.approx(found.iou, abs=0.03)
     only_far = aiou_inks(*flat(line(1e6, 0, 1e6 + 1, 0)), *ref)
     assert only_far == (0, 0)
-    assert aiou_inks(*flat(ref[0], np.array([[1e6, 0.0]] * 1)), *ref).iou > 0.9  # a dot is a little ink
+    assert 0.95 < aiou_inks(*flat(ref[0], [[1e6, 0.0]]), *ref).iou < 1  # a dot is a little ink
     across = aiou_inks(*flat(np.array([[0.0, 0.0], [1e100, 1e99]])), *ref)
     assert across.iou < 1e-90
 

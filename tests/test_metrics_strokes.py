@@ -483,3 +483,21 @@ def test_recorded_words_with_noise_keep_their_pairs(rng, recorded):
         assert scores.tolerant_dtw <= 5e-4
         assert scores.shape_cost <= 5e-4
         assert scores.start_accuracy == 1
+
+
+# ---------------------------------------------------------------- documentation
+
+
+def test_the_documented_example_says_what_is_returned():
+    page = (Path(__file__).parents[1] / "docs" / "metrics_order.md").read_text(encoding="utf-8")
+    names = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    args = [names[name] for name in ("pred", "pred_starts", "ref", "ref_starts")]
+    found = match_strokes(*args)
+    assert f".pairs      # {found.pairs.tolist()}" in page
+    assert f".reversed   # {found.reversed.tolist()}" in page
+    assert f".mean        # {tolerant_dtw(*args).mean}" in page
+    assert f"# {order_agreement(*args)}\n" in page
+    parts = decompose(*args)
+    assert f"dtw {parts.dtw:.2f} = order {parts.order:.2f} + direction {parts.direction:.2f}" in page
+    assert parts.shape == 0

@@ -266,7 +266,7 @@ def _best_overlap(glyph, squared, beyond, margin):  # type: ignore[no-untyped-de
     ink = 0
     for row in range(glyph.shape[0]):
         for column in range(glyph.shape[1]):
-            on, d = np.int64(glyph[row, column]), np.int64(squared[row, column])
+            on, d = int(glyph[row, column]), int(squared[row, column])
             ink += on
             if d <= most:
                 counts[on, d] += 1

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from inktraj.pseudolabel import build_pseudolabels
     from inktraj.recovery import recover
     from inktraj.rendering import render
+    from inktraj.scoring import Scores, read_scores, score
     from inktraj.segmentation import segment
 
 _HOMES = {
@@ -35,9 +36,12 @@ _HOMES = {
     "MissingDependency": "errors",
     "ParseError": "errors",
     "RunError": "errors",
+    "Scores": "scoring",
     "build_pseudolabels": "pseudolabel",
+    "read_scores": "scoring",
     "recover": "recovery",
     "render": "rendering",
+    "score": "scoring",
     "segment": "segmentation",
 }
 
@@ -51,10 +55,13 @@ __all__ = [
     "Page",
     "ParseError",
     "RunError",
+    "Scores",
     "WordCrop",
     "build_pseudolabels",
+    "read_scores",
     "recover",
     "render",
+    "score",
     "segment",
 ]
 

@@ -351,6 +351,110 @@ def convert(
 
 
 @app.command()
+def score(
+    pred: Annotated[str, typer.Argument(help="Predicted ink: a file, a folder, a pseudo-label data set; - for stdin.")],
+    ref: Annotated[str, typer.Argument(help="Reference ink, in any of these forms.")],
+    space: Annotated[str, typer.Option(help="Unit: reference-box, height, page or none.")] = "reference-box",
+    step: Annotated[
+        str, typer.Option(help="Distance between points in units; none to leave them as they are.")
+    ] = "0.01",
+    bridge: Annotated[bool, typer.Option("--bridge", help="Put points along pen-up jumps, too.")] = False,
+    tolerance: Annotated[float | None, typer.Option(help="Units within which ink counts as found.")] = None,
+    worst: Annotated[
+        str, typer.Option(help="DTW and distances of unusable words: far-corner, or units.")
+    ] = "far-corner",
+    recognizer: Annotated[
+        str, typer.Option(help="Reads the drawn predictions for AR, CR, CER, WER: 'ppocr', or module:attribute.")
+    ] = "none",
+    unit: Annotated[str, typer.Option(help="What a character is: codepoint or combining.")] = "codepoint",
+    unicode: Annotated[str, typer.Option(help="Normalisation of texts: nfc, nfkc or none.")] = "nfc",
+    case: Annotated[str, typer.Option(help="Case of texts: keep or fold.")] = "keep",
+    punctuation: Annotated[str, typer.Option(help="Punctuation of texts: keep or drop.")] = "keep",
+    filtered_by: Annotated[str | None, typer.Option(help="Recogniser that chose the references, and version.")] = None,
+    style: Annotated[Path | None, typer.Option(help="Model of train-style that knows the references' writers.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Also by writer, page, length or dataset; may be repeated.")
+    ] = None,
+    clusters: Annotated[str, typer.Option(help="Drawn whole for intervals: page, writer or word.")] = "page",
+    resamples: Annotated[int, typer.Option(help="Draws for intervals.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    threads: Annotated[int, typer.Option(help="Over pairs; 0 for one a core.")] = 1,
+    compare: Annotated[Path | None, typer.Option(help="Scores of another system, written with --parquet.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="File for all figures; - for standard output.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="File with a row a word; - for standard output.")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="The same, to be compared with later.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="File for the tables; - for standard output.")] = None,
+    form: Annotated[str | None, typer.Option("--from", help="Form of PRED: inkml, jsonl or svg.")] = None,
+    ref_form: Annotated[str | None, typer.Option("--ref-from", help="Form of REF: inkml, jsonl or svg.")] = None,
+) -> None:
+    """Score predicted ink against references, matched by page and word id.
+
+    Exit code 1 says that some ink could not be used: it could not be read or compared, or has no reference.
+    """
+    from inktraj.metrics import Evaluation, Normalization
+    from inktraj.metrics.readability import TextRules
+    from inktraj.pseudolabel.parts import load_part
+    from inktraj.scoring import Drawing, read_scores
+    from inktraj.scoring import score as scored
+    from inktraj.scoring.report import show, write
+
+    if pred == ref == "-":
+        raise DataError("PRED and REF cannot both be standard input")
+    targets = {"json": json_file, "csv": csv, "parquet": parquet, "markdown": markdown}
+    _check_targets(targets, [pred, ref])
+    other = None if compare is None else read_scores(compare)
+    limits: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
+    options: dict[str, Any] = {
+        "evaluation": Evaluation(
+            Normalization(cast(Any, space), None if step == "none" else _number(step, "--step", "none"), bridge),
+            worst="far-corner" if worst == "far-corner" else _number(worst, "--worst", "far-corner"),
+            **limits,
+        ),
+        "rules": TextRules(cast(Any, unit), cast(Any, unicode), cast(Any, case), cast(Any, punctuation)),
+        "drawing": Drawing(cast(Any, clusters), resamples, seed=seed),
+        "recognizer": None if recognizer == "none" else load_part("recognizer", recognizer),
+        "references_filtered_by": filtered_by,
+        "style": style,
+        "by": by or (),
+        "threads": threads,
+        "pred_form": form,
+        "ref_form": ref_form,
+    }
+    sides = [sys.stdin.buffer if place == "-" else place for place in (pred, ref)]
+    scores = scored(*sides, **options)
+    comparison = None if other is None else scores.compare(other)
+    write(scores, comparison, targets)
+    show(scores, comparison, sys.stderr if Path("-") in targets.values() else sys.stdout)
+    for where, reason in scores.unread.items():
+        _complain(f"not used: {reason if where in reason else f'{where}: {reason}'}")
+    if scores.unread or scores.unknown or scores.counts["error"]:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _number(text: str, option: str, word: str) -> float:
+    try:
+        return float(text)
+    except ValueError as err:
+        raise DataError(f"{option} is {text!r}, expected a number or {word}") from err
+
+
+def _check_targets(targets: dict[str, Path | None], inputs: list[str]) -> None:
+    """Raise DataError where files cannot be written as asked for, before the work is done."""
+    files = [path for path in targets.values() if path is not None]
+    if targets["parquet"] == Path("-"):
+        raise DataError("--parquet needs a file's name; Parquet does not go to standard output")
+    if len(set(files)) < len(files):
+        raise DataError("two of --json, --csv, --parquet and --markdown have the same name")
+    for path in files:
+        if path != Path("-") and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise DataError(f"{path}: cannot be written, for it is a folder or its folder does not exist")
+        if any(path.exists() and Path(place).exists() and path.samefile(place) for place in inputs):
+            raise DataError(f"{path} is one of the inputs, and would be overwritten")
+
+
+@app.command()
 def train_style(
     source: Annotated[Path, typer.Argument(help="FOLDER/WRITER/FILE, ink whose records say their writer, or .npz.")],
     out: Annotated[Path, typer.Option(help="File for the model, .onnx.")],

@@ -25,7 +25,7 @@ from inktraj.metrics.signature import Signature
 from inktraj.metrics.trajectory import for_each
 from inktraj.scoring.figures import FloatArray
 from inktraj.scoring.matching import Matched, Pair, match
-from inktraj.scoring.scores import CLUSTERS, Drawing, ScoredWord, Scores
+from inktraj.scoring.scores import CLUSTERS, Drawing, Grouping, ScoredWord, Scores, labels
 from inktraj.scoring.sources import Place, Words, read_words
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def score(
     references_filtered_by: str | None = None,
     style: StyleModel | str | Path | None = None,
     drawing: Drawing = _DRAWING,
+    by: Sequence[Grouping] = (),
     threads: int = 1,
     pred_form: str | None = None,
     ref_form: str | None = None,
@@ -76,6 +77,8 @@ def score(
         A writer-ID classifier that knows the references' writers, or its file; None for no style.
     drawing
         How intervals are made.
+    by
+        By what the figures are also told: ``"writer"``, ``"page"``, ``"length"`` (of the text) and ``"dataset"``.
     threads
         Over pairs; 0 for one a core.
     pred_form, ref_form
@@ -96,6 +99,13 @@ def score(
     model = _model(style)
     digest = _digest(references)
     table = _Table.empty(matched)
+    # What would end in an error is told before the work is done.
+    for grouping in by:
+        labels([_scored(table, k, rules) for k in range(len(table.pairs))], grouping)
+    if reader is not None and not any(pair.ref.text for pair in table.pairs):
+        raise DataError("readability needs the references' texts, and none has one; leave the recogniser out")
+    if model is not None:
+        _check_writers(table, model)
     _score_trajectories(table, evaluation, threads)
     signatures = [evaluation.signature]
     warnings = []
@@ -117,6 +127,7 @@ def score(
         matched.empty,
         predictions.unread,
         tuple(filter(None, warnings)),
+        tuple(by),
     )
 
 
@@ -169,8 +180,6 @@ def _score_readability(table: _Table, reader: Recognizer, label: str, rules: Tex
     from inktraj.scoring.reading import DRAWING, read_inks
 
     wanted = [k for k, pair in enumerate(table.pairs) if pair.ref.text and pair.status != "error"]
-    if not wanted:
-        raise DataError("readability needs the references' texts, and none has one; leave the recogniser out")
     drawn = [(k, pred) for k in wanted if (pred := table.pairs[k].pred) is not None]
     for (k, _), text in zip(drawn, read_inks([pred for _, pred in drawn], reader), strict=True):
         table.readings[k] = text
@@ -198,7 +207,7 @@ def _counted(found: Readability) -> dict[str, float | None]:
     }
 
 
-def _score_style(table: _Table, model: StyleModel) -> Signature:
+def _check_writers(table: _Table, model: StyleModel) -> None:
     nameless = [pair.ref.name for pair in table.pairs if not pair.ref.writer]
     if nameless:
         raise DataError(
@@ -206,6 +215,9 @@ def _score_style(table: _Table, model: StyleModel) -> Signature:
             "stands in a record's extra, as 'writer'"
         )
     model.check_known([pair.ref.writer for pair in table.pairs])
+
+
+def _score_style(table: _Table, model: StyleModel) -> Signature:
     names = {"style": "probability", "style_top1": "top1", "style_cosine": "cosine"}
     names |= {"style_ceiling": "ceiling", "style_floor": "floor"}
     for k, pair in enumerate(table.pairs):

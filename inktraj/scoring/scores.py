@@ -148,6 +148,8 @@ class Scores:
         Files and lines of the predictions that could not be used, and why.
     warnings
         What must be known to read the figures.
+    groupings
+        By what the figures are also told where nothing else is asked for.
     """
 
     words: tuple[ScoredWord, ...]
@@ -159,6 +161,7 @@ class Scores:
     empty: tuple[str, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    groupings: tuple[Grouping, ...] = ()
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -178,8 +181,14 @@ class Scores:
     @property
     def drawn(self) -> str:
         """What is drawn for intervals, in words."""
-        clusters = self._clusters()
-        return "words" if clusters is None else f"{len(set(clusters))} {self.drawing.clusters}s"
+        clusters, kind = self._clusters(), self.drawing.clusters
+        if clusters is not None:
+            count = len(set(clusters))
+            return f"{count} {kind}s" + (", which are few: intervals may be too narrow" if count < _FEW else "")
+        if kind == "word":
+            return "words"
+        known = any(getattr(word, kind) for word in self.words)
+        return f"words, for {'all are of one' if known else 'no reference tells its'} {kind}"
 
     def by(self, grouping: Grouping) -> Groups:
         """Return every figure by ``"writer"``, ``"page"``, ``"length"`` of the text or ``"dataset"``.
@@ -189,7 +198,7 @@ class Scores:
         DataError
             Another grouping, or no reference tells of it.
         """
-        places = group_places(self._labels(grouping), len(self.words))
+        places = group_places(labels(self.words, grouping), len(self.words))
         groups = {}
         for label, where in places.items():
             counts = _counts([self.words[i] for i in where])
@@ -238,17 +247,17 @@ class Scores:
                 }
         return out
 
-    def to_json(self, by: Sequence[Grouping] = ()) -> dict[str, Any]:
-        """Return all figures, in groups where asked for, as plain numbers and names."""
+    def to_json(self, by: Sequence[Grouping] | None = None) -> dict[str, Any]:
+        """Return all figures, and by group (None: by `groupings`), as plain numbers and names."""
         from inktraj.scoring.writing import to_json
 
-        return to_json(self, by)
+        return to_json(self, self.groupings if by is None else by)
 
-    def to_markdown(self, by: Sequence[Grouping] = ()) -> str:
-        """Return the figures as Markdown tables."""
+    def to_markdown(self, by: Sequence[Grouping] | None = None) -> str:
+        """Return the figures, and the headlines by group (None: by `groupings`), as Markdown tables."""
         from inktraj.scoring.writing import to_markdown
 
-        return to_markdown(self, by)
+        return to_markdown(self, self.groupings if by is None else by)
 
     def to_csv(self, file: str | Path) -> None:
         """Write a row a word as CSV; DataError where it cannot be written."""
@@ -283,19 +292,6 @@ class Scores:
     def _macro(self, found: Sequence[Summary]) -> Summary:
         return summarize([s.mean for s in found], **self.drawing.options())
 
-    def _labels(self, grouping: Grouping) -> list[Any]:
-        if grouping not in GROUPINGS:
-            raise DataError(f"words are grouped by {', '.join(GROUPINGS)}, not by {grouping!r}")
-        labels = [getattr(word, grouping) for word in self.words]
-        known = [label not in ("", None) for label in labels]
-        if not any(known):
-            what = "text" if grouping == "length" else grouping
-            raise DataError(
-                f"words cannot be grouped by {grouping}: no reference tells its {what}; it stands in the record's "
-                f"{'text' if grouping == 'length' else f'extra, as {grouping!r}'}"
-            )
-        return [label if there else UNKNOWN for label, there in zip(labels, known, strict=True)]
-
     def _clusters(self) -> list[str] | None:
         """Return what each word is drawn with; None for words by themselves, and where fewer than two are known."""
         if self.drawing.clusters == "word":
@@ -305,6 +301,27 @@ class Scores:
 
 
 _SIDES = ("all", "valid")
+_FEW = 10  # clusters below which percentile intervals are known to be too narrow
+
+
+def labels(words: Sequence[ScoredWord], grouping: Grouping) -> list[Any]:
+    """Return the group of each word, `UNKNOWN` where it is not told.
+
+    Raises
+    ------
+    DataError
+        Another grouping, or no reference tells of it.
+    """
+    if grouping not in GROUPINGS:
+        raise DataError(f"words are grouped by {', '.join(GROUPINGS)}, not by {grouping!r}")
+    found = [getattr(word, grouping) for word in words]
+    known = [label not in ("", None) for label in found]
+    if not any(known):
+        what, where = ("text", "text") if grouping == "length" else (grouping, f"extra, as {grouping!r}")
+        raise DataError(
+            f"words cannot be grouped by {grouping}: no reference tells its {what}, which stands in a record's {where}"
+        )
+    return [label if there else UNKNOWN for label, there in zip(found, known, strict=True)]
 
 
 def _counts(words: Sequence[ScoredWord]) -> dict[Status, int]:

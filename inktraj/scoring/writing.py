@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from inktraj.errors import DataError, ParseError
 from inktraj.io.files import read_bytes, write_bytes, write_text
 from inktraj.metrics.signature import Signature
-from inktraj.metrics.statistics import Summary
+from inktraj.metrics.statistics import PairedComparison, Summary
 from inktraj.scoring.figures import FIGURES
 from inktraj.scoring.matching import STATUSES
 from inktraj.scoring.scores import Drawing, Grouping, Groups, ScoredWord, Scores, Twice
@@ -29,7 +29,7 @@ _HEADLINES = ("dtw", "tolerant_dtw", "chamfer", "ink_f1", "ar", "cr", "style")
 _LABELS = {figure.name: figure for figure in FIGURES}
 
 
-def to_json(scores: Scores, by: Sequence[Grouping] = ()) -> dict[str, Any]:
+def to_json(scores: Scores, by: Sequence[Grouping]) -> dict[str, Any]:
     """Return all figures as plain numbers and names."""
     groups = {grouping: _groups_json(scores.by(grouping)) for grouping in by}
     return {
@@ -49,6 +49,7 @@ def _told(scores: Scores) -> dict[str, Any]:
         "signatures": {s.metric: str(s) for s in scores.signatures},
         "references": scores.references,
         "intervals": asdict(scores.drawing),
+        "groupings": list(scores.groupings),
         "warnings": list(scores.warnings),
         "predictions_without_reference": list(scores.unknown),
         "references_without_strokes": list(scores.empty),
@@ -73,19 +74,21 @@ def _groups_json(groups: Groups) -> dict[str, Any]:
 
 def table(scores: Scores) -> tuple[list[str], list[list[str]]]:
     """Return heading and rows of the main table as text: each told figure over all words, and over valid ones."""
-    head = ["", "all", "95 %", "median", "valid only", "95 %", "median", "words"]
     share = f"{100 * scores.drawing.confidence:g} %"
-    head = [share if cell == "95 %" else cell for cell in head]
+    valid = f"valid only ({_percent(scores.coverage)})"
+    head = ["", "all", share, "median", valid, share, "median", "words"]
     rows = []
     for name, twice in scores.figures.items():
         figure = _LABELS[name]
         if figure.told and twice.valid.count + twice.all.count:
-            arrow = {"less": " ↓", "more": " ↑", "": ""}[figure.better]
-            words = str(twice.all.count)
-            if twice.valid.count != twice.all.count:
-                words = f"{twice.all.count}, {twice.valid.count}"
-            rows.append([figure.label + arrow, *_cells(twice.all), *_cells(twice.valid), words])
+            counts = dict.fromkeys((twice.all.count or "–", twice.valid.count))
+            words = " / ".join(map(str, counts))
+            rows.append([_label(name), *_cells(twice.all), *_cells(twice.valid), words])
     return head, rows
+
+
+def _label(name: str) -> str:
+    return _LABELS[name].label + {"less": " ↓", "more": " ↑", "": ""}[_LABELS[name].better]
 
 
 def _cells(summary: Summary) -> list[str]:
@@ -138,8 +141,8 @@ def notes(scores: Scores) -> list[str]:
     )
     drawing = scores.drawing
     out.append(
-        f"intervals: {100 * drawing.confidence:g} % bootstrap of {scores.drawn}, {drawing.resamples} draws, seed "
-        f"{drawing.seed}"
+        f"intervals: {100 * drawing.confidence:g} % bootstrap, {drawing.resamples} draws, seed {drawing.seed}, of "
+        f"{scores.drawn}"
     )
     out += [str(signature) for signature in scores.signatures]
     for what, names in (
@@ -151,7 +154,24 @@ def notes(scores: Scores) -> list[str]:
     return out + [f"warning: {warning}" for warning in scores.warnings]
 
 
-def to_markdown(scores: Scores, by: Sequence[Grouping] = ()) -> str:
+def comparison_table(comparison: Mapping[str, Mapping[Any, PairedComparison]]) -> tuple[list[str], list[list[str]]]:
+    """Return heading and rows of what `Scores.compare` found, as text."""
+    head = ["", "this", "other", "difference", "interval", "p", "valid on both", "interval", "p"]
+    rows = []
+    for name, sides in comparison.items():
+        all, valid = sides["all"], sides["valid"]
+        if _LABELS[name].told and valid.count + all.count:
+            own = [_short(all.first), _short(all.second), *_difference(all)]
+            rows.append([_label(name), *own, *_difference(valid)])
+    return head, rows
+
+
+def _difference(found: PairedComparison) -> list[str]:
+    interval = "" if found.low is None else f"{_short(found.low)} … {_short(found.high)}"
+    return [_short(found.difference), interval, "" if found.p_value is None else f"{found.p_value:.3f}"]
+
+
+def to_markdown(scores: Scores, by: Sequence[Grouping]) -> str:
     """Return the tables in Markdown."""
     parts = ["# Scores", "", *_markdown(*table(scores)), ""]
     for grouping in by:
@@ -229,6 +249,7 @@ def read_scores(file: str | Path) -> Scores:
             tuple(told["references_without_strokes"]),
             told["unread"],
             tuple(told["warnings"]),
+            tuple(told["groupings"]),
         )
     except DataError:
         raise

@@ -1,0 +1,71 @@
+"""Scores on a terminal and in the files that were asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from inktraj.io.files import write_text
+from inktraj.metrics.statistics import PairedComparison
+from inktraj.scoring.scores import Scores
+from inktraj.scoring.writing import comparison_table, group_table, notes, table
+
+Comparison = Mapping[str, Mapping[Any, PairedComparison]]
+
+_WIDTH = 140  # columns where there is no terminal that says
+
+
+def write(scores: Scores, comparison: Comparison | None, targets: Mapping[str, Path | None]) -> None:
+    """Write files by form: ``json``, ``csv``, ``parquet``, ``markdown``; ``-`` stands for standard output.
+
+    Raises
+    ------
+    DataError
+        A file cannot be written; one that was there then stays as it was.
+    """
+    for form, path in targets.items():
+        if path is None:
+            continue
+        target: Any = sys.stdout if path == Path("-") else path
+        if form == "json":
+            told = scores.to_json()
+            if comparison is not None:
+                told["comparison"] = {n: {k: asdict(c) for k, c in sides.items()} for n, sides in comparison.items()}
+            write_text(target, json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        elif form == "csv":
+            scores.to_csv(target)
+        elif form == "parquet":
+            scores.to_parquet(target)
+        else:
+            write_text(target, scores.to_markdown())
+
+
+def show(scores: Scores, comparison: Comparison | None, file: TextIO) -> None:
+    """Print the tables, and what must be known to read them."""
+    from rich.console import Console
+
+    console = Console(file=file, width=None if file.isatty() else _WIDTH, soft_wrap=False)
+    _print(console, "", *table(scores))
+    for grouping in scores.groupings:
+        _print(console, f"by {grouping}: all words (valid only, where it differs)", *group_table(scores, grouping))
+    if comparison is not None:
+        _print(console, "this − other, on the same words", *comparison_table(comparison))
+    for note in notes(scores):
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print(console: Any, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for number, name in enumerate(head):
+        drawn.add_column(Text(name), justify="left" if number == 0 else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    console.print(drawn)

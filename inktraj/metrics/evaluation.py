@@ -4,7 +4,7 @@ Conventions
 -----------
 * Both inks are brought to one unit first (`Normalization`); figures are in that unit unless they say otherwise.
 * A prediction is ``valid``, or ``missing`` (nothing was given for this word), or ``invalid`` (something was given that
-  cannot be used: it could not be parsed, has no points, or is absurdly long). One that is not valid scores the declared
+  cannot be used: it could not be parsed, has no points, or absurdly many). One that is not valid scores the declared
   worst: DTW, tolerant DTW, Chamfer, Hausdorff, start distance and LDTW as those of one point in the far corner of the
   reference's box (`Prepared.far_corner`), or a given number of units; every agreement, accuracy, precision, recall and
   AIoU 0; no stroke at all. inkGround scores invalid outputs with a maximum, and gives no number for it.
@@ -27,7 +27,7 @@ from inktraj.metrics import nearest, wavefront
 from inktraj.metrics.normalization import Normalization, Prepared, TooLong
 from inktraj.metrics.overlap import PEN_WIDTH, RESOLUTION, TOLERANCE, aiou_inks, harmonic_mean, share_within
 from inktraj.metrics.signature import Signature, Value
-from inktraj.metrics.strokes import MIN_LENGTH, START_TOLERANCE, compare
+from inktraj.metrics.strokes import MAX_STROKE_PAIRS, MIN_LENGTH, START_TOLERANCE, compare
 from inktraj.metrics.trajectory import for_each
 
 Status = Literal["valid", "missing", "invalid"]
@@ -178,7 +178,10 @@ class Evaluation:
         if status is not None and (status not in STATUSES or (status == "valid") != (pred is not None)):
             raise DataError(f"the status is {status!r} where the prediction is {'None' if pred is None else 'an ink'}")
         reason = ""
-        if pred is None:
+        if pred is not None and len(pred.strokes) * len(ref.strokes) > MAX_STROKE_PAIRS:
+            reason = f"its {len(pred.strokes)} strokes are too many to be matched with {len(ref.strokes)}"
+            pred, status = None, "invalid"
+        elif pred is None:
             status = status or "missing"
             reason = "nothing was given" if status == "missing" else "what was given could not be used"
         elif not pred.strokes:
@@ -210,8 +213,19 @@ class Evaluation:
         parts = (None, None, None) if bridged else figures[9:12]
         known = [None if math.isnan(value) else value for value in figures[12:14]]
         strokes = len(pred.strokes) - len(ref.strokes), len(pred.strokes), len(ref.strokes)
-        rest: tuple[Any, ...] = (*parts, *known, *figures[14:16], *strokes, *figures[16:], aiou, ldtw)
-        return TrajectoryScores("valid", "", *figures[:2], int(figures[2]), *figures[3:9], *rest)
+        values: tuple[Any, ...] = (
+            *figures[:2],
+            int(figures[2]),
+            *figures[3:9],
+            *parts,
+            *known,
+            *figures[14:16],
+            *strokes,
+            *figures[16:],
+            aiou,
+            ldtw,
+        )
+        return TrajectoryScores("valid", "", *values)
 
     def score_all(self, pairs: Iterable[tuple[Ink | None, Ink]], *, threads: int = 1) -> list[TrajectoryScores]:
         """Score many predictions, in their order; threads go over pairs, 0 for one a core.

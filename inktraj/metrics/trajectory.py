@@ -261,19 +261,20 @@ def _warp(a: FloatArray, b: FloatArray, squared: bool, band: int, lengths: Liter
 
 def _joined(arrays: Sequence[ArrayLike], name: str) -> tuple[FloatArray, IntArray]:
     """Return the sequences one after another, and where each begins."""
-    checked = []
-    for k, array in enumerate(arrays):
-        # Checks that need a pass over the data come below, once over all.
-        one = np.asarray(array)
-        if one.ndim != 2 or one.shape[1] != 2 or not len(one) or one.dtype.kind not in "iuf":
-            one = as_points(array, f"{name}[{k}]")
-        checked.append(one)
-    starts = np.zeros(len(checked) + 1, np.int64)
-    np.cumsum([len(one) for one in checked], out=starts[1:])
-    points = np.concatenate(checked, dtype=np.float64) if checked else np.zeros((0, 2))
-    if len(points) and not (np.abs(points).max() <= 1e100):
-        for k, one in enumerate(checked):
-            as_points(one, f"{name}[{k}]")
+    starts = np.zeros(len(arrays) + 1, np.int64)
+    if not len(arrays):
+        return np.zeros((0, 2)), starts
+    # One check over all points costs little; which array is at fault is looked for only when there is one.
+    try:
+        points = np.concatenate(arrays, dtype=np.float64)
+        sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))  # type: ignore[arg-type]
+        fine = points.ndim == 2 and points.shape[1] == 2 and sizes.min() > 0 and np.abs(points).max() <= 1e100
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
+        checked = [as_points(array, f"{name}[{k}]") for k, array in enumerate(arrays)]
+        points, sizes = np.concatenate(checked), np.array([len(array) for array in checked])
+    np.cumsum(sizes, out=starts[1:])
     return points, starts
 
 

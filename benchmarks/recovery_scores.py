@@ -1,8 +1,8 @@
 """The figures of `recovery.py`: how far a recovered word is from its recording, and how so over many words.
 
-Figures are in the reference box (the recording's longer side is 1): both inks are resampled every 0.01 along the arc,
-strokes are joined in order with no pen-up bridge, and DTW is the mean Euclidean cost along the optimal path.
-`tolerant_dtw` matches strokes one to one in either direction before it measures.
+The figures are those of `inktraj.metrics` with its defaults: in the reference box (the recording's longer side is 1),
+both inks resampled every 0.01 along the arc, strokes joined in order with no pen-up bridge, and DTW the mean Euclidean
+cost along the optimal path.
 """
 
 from __future__ import annotations
@@ -14,90 +14,36 @@ from typing import Any
 
 import cv2
 import numpy as np
-from numba import njit
-from scipy.optimize import linear_sum_assignment
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pipelines"))
 
-from recordings import SUPERSAMPLING, Words, picture, resample
+from recordings import SUPERSAMPLING, Words, picture
+
+from inktraj import Frame, Ink
+from inktraj.metrics import Evaluation
 
 Row = dict[str, float]  # the figures of one word
 
-STEP = 0.01  # arc-length step in the reference box
-START_TOLERANCE = 0.05
 CLOSE = 0.01  # a word below this DTW is as good as written over
 WARM_UP = 10  # words recovered before the clock runs, so that nothing compiles under it
 
 
-@njit(cache=True, fastmath=True)
-def dtw(a, b):
-    """Mean Euclidean cost along the optimal path."""
-    n, m = a.shape[0], b.shape[0]
-    last, row = np.full(m + 1, np.inf), np.full(m + 1, np.inf)
-    last_length, row_length = np.zeros(m + 1), np.zeros(m + 1)
-    last[0] = 0.0
-    for i in range(n):
-        row[0] = np.inf
-        for j in range(m):
-            best, length = last[j], last_length[j]
-            if last[j + 1] < best:
-                best, length = last[j + 1], last_length[j + 1]
-            if row[j] < best:
-                best, length = row[j], row_length[j]
-            row[j + 1] = best + np.sqrt((a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
-            row_length[j + 1] = length + 1
-        last, row = row, last
-        last_length, row_length = row_length, last_length
-    return last[m] / last_length[m]
-
-
-@njit(cache=True, fastmath=True)
-def mean_nearest(a, b):
-    """Mean distance from the points of `a` to the nearest of `b`."""
-    total = 0.0
-    for i in range(a.shape[0]):
-        best = np.inf
-        for j in range(b.shape[0]):
-            best = min(best, (a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
-        total += np.sqrt(best)
-    return total / a.shape[0]
-
-
-def tolerant_dtw(reference: list[np.ndarray], found: list[np.ndarray]) -> tuple[float, float]:
-    """Strokes matched one to one in either direction (those left over pay their nearest); share drawn forwards."""
-    forward = np.array([[dtw(r, f) for f in found] for r in reference])
-    backward = np.array([[dtw(r, np.ascontiguousarray(f[::-1])) for f in found] for r in reference])
-    cost = np.minimum(forward, backward)
-    weight = np.array([len(r) for r in reference], float)
-    rows, columns = linear_sum_assignment(cost * weight[:, None])
-    paid, length = float((cost[rows, columns] * weight[rows]).sum()), float(weight[rows].sum())
-    for i in set(range(len(reference))) - set(rows.tolist()):
-        paid, length = paid + cost[i].min() * weight[i], length + weight[i]
-    for j in set(range(len(found))) - set(columns.tolist()):
-        paid, length = paid + cost[:, j].min() * len(found[j]), length + len(found[j])
-    long = weight[rows] > 5
-    right = forward[rows, columns][long] <= backward[rows, columns][long]
-    return paid / length, float(right.mean()) if len(right) else float("nan")
+EVALUATION = Evaluation(pen_net=False)
+ANYWHERE = Frame(1, 1)  # figures are in the reference's own box; where that lies does not matter
 
 
 def score(reference: list[np.ndarray], found: list[np.ndarray]) -> Row:
     """All figures of one word; both inks in pixels."""
-    points = np.concatenate(reference)
-    low = points.min(0)
-    scale = 1 / max((points.max(0) - low).max(), 1e-6)
-    r = [resample((s - low) * scale, STEP) for s in reference]
-    f = [resample((s - low) * scale, STEP) for s in found] or [np.ones((1, 2))]
-    a, b = np.concatenate(r), np.concatenate(f)
-    tolerant, direction = tolerant_dtw(r, f)
+    scores = EVALUATION.score(Ink(found, ANYWHERE), Ink(reference, ANYWHERE))
     return {
-        "dtw": dtw(a, b),
-        "chamfer": (mean_nearest(a, b) + mean_nearest(b, a)) / 2,
-        "tolerant_dtw": tolerant,
-        "penup_error": abs(len(found) - len(reference)),
-        "penup_surplus": len(found) - len(reference),
-        "start": float(np.hypot(*(a[0] - b[0])) < START_TOLERANCE),
-        "direction": direction,
+        "dtw": scores.dtw,
+        "chamfer": scores.chamfer,
+        "tolerant_dtw": scores.tolerant_dtw,
+        "penup_error": scores.penup_error_size,
+        "penup_surplus": scores.penup_error,
+        "start": scores.start_accuracy,
+        "direction": float("nan") if scores.direction_agreement is None else scores.direction_agreement,
     }
 
 

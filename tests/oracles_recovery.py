@@ -245,17 +245,3 @@ def polyline(points, start, path, marks, step):
             at.append(along[-1])
         out.append(np.stack([np.interp(at, along, line[:, k]) for k in (0, 1)], axis=1))
     return np.concatenate(out)
-
-
-def mean_dtw(a, b):
-    """Mean cost along the cheapest monotone alignment of two paths, every alignment's cost by its last step."""
-    cost = np.hypot(a[:, None, 0] - b[None, :, 0], a[:, None, 1] - b[None, :, 1])
-    best = {(0, 0): (cost[0, 0], 1)}
-    for i in range(len(a)):
-        for j in range(len(b)):
-            before = [best[k] for k in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if k in best]
-            if before:
-                total, length = min(before)
-                best[i, j] = total + cost[i, j], length + 1
-    total, length = best[len(a) - 1, len(b) - 1]
-    return total / length

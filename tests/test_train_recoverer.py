@@ -183,15 +183,6 @@ def test_a_ways_points_are_spaced_by_the_step(seed, step):
     np.testing.assert_allclose(outcome.polyline(*way, step), oracles.polyline(*way, step), atol=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 12))
-def test_dtw_is_the_mean_cost_of_the_cheapest_alignment(seed, n, m):
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
-    np.testing.assert_allclose(outcome.mean_dtw(a, b), oracles.mean_dtw(a, b))
-    assert outcome.mean_dtw(a, a) == 0
-
-
 def test_the_outcome_is_in_the_recordings_box():
     lines = lines_of_paths([(0, 0), (2, 0)], [(0, 1)])
     reference = recordings.resample(np.array([(0.0, 0.1), (2.0, 0.1)]), 0.04)

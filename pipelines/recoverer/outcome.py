@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from inktraj.metrics.wavefront import align
 from inktraj.recovery.policy import Way
 from recoverer.samples import Sample
 
@@ -53,28 +54,6 @@ def polyline(points, start, path, marks, step):
 
 
 @njit(cache=True, nogil=True)
-def mean_dtw(a, b):
-    """Mean Euclidean cost along the optimal path."""
-    n, m = len(a), len(b)
-    last, row = np.full(m + 1, np.inf), np.full(m + 1, np.inf)
-    last_length, row_length = np.zeros(m + 1), np.zeros(m + 1)
-    last[0] = 0.0
-    for i in range(n):
-        row[0] = np.inf
-        for j in range(m):
-            best, length = last[j], last_length[j]
-            if last[j + 1] < best:
-                best, length = last[j + 1], last_length[j + 1]
-            if row[j] < best:
-                best, length = row[j], row_length[j]
-            row[j + 1] = best + np.sqrt((a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
-            row_length[j + 1] = length + 1
-        last, row = row, last
-        last_length, row_length = row_length, last_length
-    return last[m] / last_length[m]
-
-
-@njit(cache=True, nogil=True)
 def outcome(points, start, path, marks, reference, n_strokes):
     """DTW in the reference's box, pen-up error and distance of the starts."""
     side = 1e-9
@@ -82,7 +61,8 @@ def outcome(points, start, path, marks, reference, n_strokes):
         side = max(side, reference[:, k].max() - reference[:, k].min())
     way = polyline(points, start, path, marks, STEP * side)
     away = np.hypot(way[0, 0] - reference[0, 0], way[0, 1] - reference[0, 1]) / side
-    return mean_dtw(way, reference) / side, abs(len(marks) - 1 - n_strokes), away
+    total, length = align(way, reference)
+    return total / length / side, abs(len(marks) - 1 - n_strokes), away
 
 
 def outcome_of(sample: Sample, way: Way) -> tuple[float, int, float]:

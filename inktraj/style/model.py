@@ -263,6 +263,8 @@ def check_writers(inks: Mapping[str, Sequence[Ink]], least: int, share: float) -
     for name, words in inks.items():
         if not all(ink.strokes for ink in words):
             raise DataError(f"an ink of the writer {name!r} has no strokes; leave it out")
+        if all(ink == words[0] for ink in words):
+            raise DataError(f"all {len(words)} inks of the writer {name!r} are the same word; give others")
 
 
 def _with_writers(

@@ -77,29 +77,45 @@ def picture(ink: Ink, look: Look = PLAIN) -> U8:
         raise DataError("an ink without strokes has no shape")
     matrix = np.array([[look.stretch, 0.0], [look.slant, 1.0]])
     strokes = [s @ matrix for s in ink.strokes] if look is not PLAIN else list(ink.strokes)
-    points = np.concatenate(strokes)
-    low, high = points.min(axis=0), points.max(axis=0)
-    size = np.maximum(high - low, 1e-9 * max(1.0, float(np.abs(points).max())))
-    middle, spread = _heights(strokes)
-    room = np.array([WIDEST, HEIGHT]) - (2 * MARGIN + 1)
-    scale = float(min(look.size * SPREAD / max(spread, 1e-9 * size.max()), *(room / size)))
+    # What smoothing takes away must not count for the size: the ink is measured before, roughly, and after.
+    lines = [_smoothed(s, SMOOTH * look.smooth) for s in _scaled(strokes, look.size)]
+    lines = _scaled(lines, look.size)
+    low, high = _bounds(lines)
+    middle, _ = _heights(lines)
     # The mean height comes to the middle, unless a long ascender or descender would then be cut.
-    top = np.clip((HEIGHT - 1) / 2 - middle * scale, HEIGHT - 1 - MARGIN - high[1] * scale, MARGIN - low[1] * scale)
-    width = WIDTH_STEP * ceil((size[0] * scale + 2 * MARGIN + 1) / WIDTH_STEP)
-    left = (width - 1) / 2 - (low[0] + high[0]) / 2 * scale
-    lines = tuple(_smoothed(s * scale + (left, top), SMOOTH * look.smooth) for s in strokes)
-    return render(Ink(lines, Frame(width, HEIGHT)), pen=PEN * look.pen, paper=0, color=255)
+    top = np.clip((HEIGHT - 1) / 2 - middle, HEIGHT - 1 - MARGIN - high[1], MARGIN - low[1])
+    width = WIDTH_STEP * ceil((high[0] - low[0] + 2 * MARGIN + 1) / WIDTH_STEP)
+    shift = np.array([(width - 1) / 2 - (low[0] + high[0]) / 2, top])
+    placed = tuple(s + shift for s in lines)
+    return render(Ink(placed, Frame(width, HEIGHT)), pen=PEN * look.pen, paper=0, color=255)
+
+
+def _scaled(strokes: list[FloatArray], size: float) -> list[FloatArray]:
+    """Strokes from 0 on, at the scale that gives them their spread, or at a smaller one that lets them fit."""
+    low, high = _bounds(strokes)
+    extent = np.maximum(high - low, 1e-9 * max(1.0, float(np.abs([low, high]).max())))
+    room = np.array([WIDEST, HEIGHT]) - (2 * MARGIN + 1)
+    _, spread = _heights(strokes)
+    scale = float(min(size * SPREAD / max(spread, 1e-9 * extent.max()), *(room / extent)))
+    return [(s - low) * scale for s in strokes]
+
+
+def _bounds(strokes: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    points = np.concatenate(strokes)
+    return points.min(axis=0), points.max(axis=0)
 
 
 def _heights(strokes: list[FloatArray]) -> tuple[float, float]:
     """Mean and standard deviation of y along the strokes, by arc length; of the points, where there are only dots."""
-    y = np.concatenate([(s[1:, 1] + s[:-1, 1]) / 2 for s in strokes])
     length = np.concatenate([np.hypot(*np.diff(s, axis=0).T) for s in strokes])
-    if not length.sum() > 0:
+    total = float(length.sum())
+    if not total > 0:
         y = np.concatenate([s[:, 1] for s in strokes])
-        length = np.ones(len(y))
-    mean = float(np.average(y, weights=length))
-    return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=length)))
+        return float(y.mean()), float(y.std())
+    start, end = (np.concatenate([s[part, 1] for s in strokes]) for part in (slice(-1), slice(1, None)))
+    mean = float(length @ (start + end)) / (2 * total)
+    start, end = start - mean, end - mean
+    return mean, float(np.sqrt(length @ (start * start + start * end + end * end) / (3 * total)))
 
 
 def _smoothed(stroke: FloatArray, sigma: float) -> FloatArray:

@@ -56,6 +56,7 @@ class Recipe:
     decay: float = 0.02
     warmup: float = 0.1  # of the training, with a rising rate; then it falls by a cosine
     sharpness: float = 12.0  # by which cosines are multiplied
+    margin: float = 0.0  # by which the true writer's cosine must be the greatest
     channels: tuple[int, ...] = (16, 32, 64, 96, 128)
     strides: tuple[int, ...] = (2, 2, 1, 2, 1)
     dimensions: int = 128
@@ -240,7 +241,8 @@ class _Training:
             for group in self.optimizer.param_groups:
                 group["lr"] = self.recipe.rate * _slope((self.block + k / BLOCK) / self.blocks, self.recipe.warmup)
             cosines = self.network(shapes) @ functional.normalize(self.vectors).T
-            loss = functional.cross_entropy(self.recipe.sharpness * cosines, true)
+            harder = cosines - self.recipe.margin * functional.one_hot(true, len(self.vectors))
+            loss = functional.cross_entropy(self.recipe.sharpness * harder, true)
             self.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call,unused-ignore]
             self.optimizer.step()

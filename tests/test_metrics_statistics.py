@@ -196,6 +196,12 @@ def test_a_clear_difference_is_significant_and_none_is_not(rng):
     assert (same.difference, same.low, same.high, same.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
+def test_few_clusters_cannot_show_much(rng):
+    values = rng.normal(size=40)
+    assert paired_bootstrap(values + 1, values, clusters=["p", "q"] * 20).p_value == 0.5
+    assert paired_bootstrap(values + 1, values, clusters=[i % 6 for i in range(40)]).p_value == 2**-5
+
+
 def test_under_no_difference_p_values_are_even(rng):
     found = [paired_bootstrap(*rng.normal(size=(2, 40)), resamples=200, seed=seed).p_value for seed in range(150)]
     assert scipy.stats.kstest(found, "uniform").pvalue > 0.001

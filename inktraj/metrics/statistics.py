@@ -102,8 +102,9 @@ class PairedComparison:
         Its bootstrap interval.
     p_value
         Two-sided, of the hypothesis that there is no difference: the share of drawn differences which, moved to have
-        mean 0, are at least as far from 0 as the observed one, both counted with one more (as in sacreBLEU). None,
-        like low and high, where there was too little to draw from.
+        mean 0, are at least as far from 0 as the observed one, both counted with one more (as in sacreBLEU); but not
+        below 2^(1 − n) for n samples or clusters that were drawn from, as no exchange of the two systems' values
+        between so few could show more. None, like low and high, where there was too little to draw from.
     count
         Samples compared.
     left_out
@@ -345,7 +346,7 @@ def paired_bootstrap(
         # Rounding must not make a difference rarer than itself.
         least = abs(left - right) * (1 - 1e-9)
         extreme = int((np.abs(differences - differences.mean()) >= least).sum())
-        p_value = (extreme + 1) / (len(differences) + 1)
+        p_value = max((extreme + 1) / (len(differences) + 1), 2.0 ** (1 - ratios.usable()))
     return PairedComparison(
         first=_float(left),
         second=_float(right),
@@ -393,6 +394,10 @@ class _Ratios:
             return nothing, nothing
         low, high = (np.where(self._scarce(), np.nan, ends) for ends in _percentiles(drawn, confidence))
         return low, high
+
+    def usable(self) -> int:
+        """Return how many samples or clusters the first column has a value of."""
+        return int((self._bottom[:, 0] > 0).sum())
 
     def _scarce(self) -> NDArray[np.bool_]:
         """Say which columns have fewer than two things with a value: their interval would be a point."""

@@ -151,6 +151,9 @@ def notes(scores: Scores) -> list[str]:
     ):
         if names:
             out.append(f"not scored: {len(names)} {what}, such as {names[0]!r}")
+    if scores.unread:
+        where = next(iter(scores.unread))
+        out.append(f"not read: {len(scores.unread)} files or lines of the predictions, such as {where}")
     return out + [f"warning: {warning}" for warning in scores.warnings]
 
 

@@ -11,11 +11,11 @@ from inktraj.errors import DataError, ParseError
 from inktraj.metrics.readability import (
     EditCounts,
     TextRules,
-    corpus_readability,
     count_edits,
     independence_warning,
-    readability,
     readability_signature,
+    score_text,
+    score_texts,
 )
 from inktraj.metrics.signature import Signature, require_same
 
@@ -68,7 +68,7 @@ def test_words_are_whole_units():
 
 
 def test_rates_follow_their_definition():
-    found = readability("helo wrld!!", "hello world")
+    found = score_text("helo wrld!!", "hello world")
     assert found.characters == EditCounts(hits=9, substitutions=0, deletions=2, insertions=2)
     assert found.cr == pytest.approx(9 / 11)
     assert found.ar == pytest.approx(7 / 11)
@@ -78,18 +78,18 @@ def test_rates_follow_their_definition():
 
 @given(SHORT, SHORT.filter(bool))
 def test_ar_is_one_minus_cer(reading, target):
-    found = readability(reading, target)
+    found = score_text(reading, target)
     assert found.ar == pytest.approx(1 - found.cer)
     assert found.ar <= found.cr <= 1
 
 
 def test_ar_may_be_negative():
-    found = readability("abcdefgh", "x")
+    found = score_text("abcdefgh", "x")
     assert (found.cr, found.ar, found.cer) == (0.0, -7.0, 8.0)
 
 
 def test_invalid_output_has_rate_0_and_counts():
-    found = readability(None, "two words")
+    found = score_text(None, "two words")
     assert not found.valid
     assert (found.ar, found.cr, found.cer, found.wer) == (0.0, 0.0, 1.0, 1.0)
     assert found.characters == EditCounts(deletions=9)
@@ -97,23 +97,23 @@ def test_invalid_output_has_rate_0_and_counts():
 
 
 def test_nothing_read_is_valid_and_rate_0():
-    found = readability("", "word")
+    found = score_text("", "word")
     assert found.valid
     assert (found.ar, found.cr) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("target", ["", "  ", "\n"])
 def test_an_empty_target_has_no_value(target):
-    found = readability("abc", target)
+    found = score_text("abc", target)
     assert (found.ar, found.cr, found.cer, found.wer) == (None,) * 4
     assert found.characters == EditCounts(insertions=3)
 
 
 def test_a_reading_object_is_told():
     with pytest.raises(DataError, match=r"the reading is Reading, expected text.*\.text"):
-        readability(type("Reading", (), {})(), "a")
+        score_text(type("Reading", (), {})(), "a")
     with pytest.raises(DataError, match="the target is NoneType"):
-        readability("a", None)
+        score_text("a", None)
 
 
 # Rules
@@ -140,16 +140,16 @@ def test_a_reading_object_is_told():
     ],
 )
 def test_rules_bring_texts_to_one_form(rules, reading, target, distance):
-    assert readability(reading, target, TextRules(**rules)).characters.distance == distance
+    assert score_text(reading, target, TextRules(**rules)).characters.distance == distance
 
 
 def test_combining_sequences_are_one_unit():
     # Devanagari hindi: two syllables with vowel signs, a virama and a nukta-free consonant between.
     target, reading = "हिन्दी", "हिन्द"
-    assert readability(reading, target).characters.n == 6
+    assert score_text(reading, target).characters.n == 6
     clusters = TextRules(unit="combining")
     assert clusters.characters(target) == ["हि", "न्", "दी"]
-    assert readability(reading, target, clusters).characters == EditCounts(hits=2, substitutions=1)
+    assert score_text(reading, target, clusters).characters == EditCounts(hits=2, substitutions=1)
     assert clusters.characters("\u0301a\u200d\u0301b") == ["\u0301", "a\u200d\u0301", "b"]
     assert "".join(clusters.characters("กำลัง")) == "กำลัง"
 
@@ -168,7 +168,7 @@ def test_an_unknown_rule_is_told():
 
 
 def test_micro_and_macro_are_both_named():
-    found = corpus_readability(["ab", "abcdefgx"], ["ax", "abcdefgh"], recognizer="r 1")
+    found = score_texts(["ab", "abcdefgx"], ["ax", "abcdefgh"], recognizer="r 1")
     assert found.all.cr == pytest.approx(8 / 10)
     assert found.all.macro_cr == pytest.approx((1 / 2 + 7 / 8) / 2)
     assert found.all.ar == pytest.approx(8 / 10)
@@ -178,14 +178,14 @@ def test_micro_and_macro_are_both_named():
 
 
 def test_invalid_outputs_count_in_all_and_not_in_valid():
-    found = corpus_readability(["abcd", None], ["abcd", "abcd"], recognizer="r 1")
+    found = score_texts(["abcd", None], ["abcd", "abcd"], recognizer="r 1")
     assert (found.all.ar, found.valid.ar, found.coverage) == (0.5, 1.0, 0.5)
     assert (found.all.macro_cr, found.valid.macro_cr) == (0.5, 1.0)
     assert (found.all.samples, found.valid.samples) == (2, 1)
 
 
 def test_insertions_into_empty_targets_count_in_the_corpus():
-    found = corpus_readability(["abcd", "xx"], ["abcd", ""], recognizer="r 1")
+    found = score_texts(["abcd", "xx"], ["abcd", ""], recognizer="r 1")
     assert found.all.ar == pytest.approx((4 - 2) / 4)
     assert found.all.cr == 1.0
     assert found.all.macro_ar == 1.0  # over the one sample with a value
@@ -193,25 +193,25 @@ def test_insertions_into_empty_targets_count_in_the_corpus():
 
 
 def test_an_empty_corpus_has_no_values():
-    found = corpus_readability([], [], recognizer="r 1")
+    found = score_texts([], [], recognizer="r 1")
     assert (found.all.ar, found.all.macro_cr, found.coverage) == (None, None, None)
 
 
 def test_the_summary_goes_into_json():
-    out = corpus_readability(["ab"], ["ax"], recognizer="r 1").all.to_json()
+    out = score_texts(["ab"], ["ax"], recognizer="r 1").all.to_json()
     assert out["characters"] == {"n": 2, "hits": 1, "substitutions": 1, "deletions": 0, "insertions": 0}
     assert (out["ar"], out["macro_cer"], out["samples"]) == (0.5, 0.5, 1)
 
 
 def test_other_lengths_and_nameless_recognisers_are_told():
     with pytest.raises(DataError, match="1 readings for 2 targets"):
-        corpus_readability(["a"], ["a", "b"], recognizer="r 1")
+        score_texts(["a"], ["a", "b"], recognizer="r 1")
     with pytest.raises(DataError, match="the recogniser is ' ', expected its name"):
-        corpus_readability(["a"], ["a"], recognizer=" ")
+        score_texts(["a"], ["a"], recognizer=" ")
 
 
 def test_the_signature_names_rules_and_recogniser():
-    found = corpus_readability(["a"], ["a"], recognizer="ppocr M (a 1|b 2)", rules=TextRules(case="fold"))
+    found = score_texts(["a"], ["a"], recognizer="ppocr M (a 1|b 2)", rules=TextRules(case="fold"))
     assert str(found.signature) == (
         "readability|unit:codepoint|unicode:nfc|case:fold|punctuation:keep|space:collapse|split:most-hits|"
         f"recognizer:ppocr M (a 1%7Cb 2)|v:{__version__}"
@@ -228,7 +228,7 @@ def test_the_signature_names_rules_and_recogniser():
     ],
 )
 def test_a_recogniser_that_filtered_the_references_is_told(filtered_by, words):
-    found = corpus_readability(["a"], ["a"], recognizer="r 1", references_filtered_by=filtered_by)
+    found = score_texts(["a"], ["a"], recognizer="r 1", references_filtered_by=filtered_by)
     assert bool(found.warning) == bool(words)
     assert all(word in found.warning for word in words)
     assert found.warning == independence_warning("r 1", filtered_by)

@@ -1,6 +1,6 @@
 """How far a recovered trajectory is from the one that was written, whether it can be read, and how sure a mean is.
 
-One door for inks, `evaluate` (and `Evaluation` for what can be set), one for texts, `readability`; and a function for
+One door for inks, `evaluate` (and `Evaluation` for what can be set), one for texts, `score_text`; and a function for
 each figure, on plain arrays:
 
 >>> from inktraj.metrics import chamfer, dtw
@@ -25,7 +25,7 @@ from __future__ import annotations
 from inktraj.metrics.evaluation import Evaluation, TrajectoryScores, evaluate
 from inktraj.metrics.normalization import Normalization, Prepared
 from inktraj.metrics.overlap import aiou, aiou_inks, ink_overlap, ldtw
-from inktraj.metrics.readability import readability
+from inktraj.metrics.readability import TextRules, score_text, score_texts
 from inktraj.metrics.signature import Signature, require_same
 from inktraj.metrics.strokes import (
     decompose,
@@ -57,6 +57,7 @@ __all__ = [
     "Normalization",
     "Prepared",
     "Signature",
+    "TextRules",
     "TrajectoryScores",
     "aiou",
     "aiou_inks",
@@ -73,9 +74,10 @@ __all__ = [
     "nearest_distances",
     "order_agreement",
     "penup_error",
-    "readability",
     "require_same",
     "score_strokes",
+    "score_text",
+    "score_texts",
     "start_accuracy",
     "start_distance",
     "tolerant_dtw",

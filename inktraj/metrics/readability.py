@@ -222,7 +222,7 @@ class Readability:
 _DEFAULT_RULES = TextRules()
 
 
-def readability(reading: str | None, target: str, rules: TextRules = _DEFAULT_RULES) -> Readability:
+def score_text(reading: str | None, target: str, rules: TextRules = _DEFAULT_RULES) -> Readability:
     """Compare what was read with what should be read, for one sample.
 
     Parameters
@@ -352,7 +352,7 @@ class CorpusReadability:
     warning: str = ""
 
 
-def corpus_readability(
+def score_texts(
     readings: Sequence[str | None],
     targets: Sequence[str],
     *,
@@ -384,7 +384,7 @@ def corpus_readability(
     if len(readings) != len(targets):
         raise DataError(f"{len(readings)} readings for {len(targets)} targets; give one for each, None for no output")
     signature = readability_signature(recognizer, rules)
-    samples = tuple(readability(a, b, rules) for a, b in zip(readings, targets, strict=True))
+    samples = tuple(score_text(a, b, rules) for a, b in zip(readings, targets, strict=True))
     usable = [s for s in samples if s.valid]
     return CorpusReadability(
         ReadabilitySummary.of(samples),

@@ -85,8 +85,8 @@ FIGURES = (
     Figure("style", "style", "more"),
     Figure("style_top1", "style, writer is likeliest", "more"),
     Figure("style_cosine", "style, cosine", "more", told=False, worst=False),
-    Figure("style_ceiling", "style ceiling: own words", "", told=False, worst=False),
-    Figure("style_floor", "style floor: others' words", "", told=False, worst=False),
+    Figure("style_ceiling", "style ceiling: own words", "", worst=False),
+    Figure("style_floor", "style floor: others' words", "", worst=False),
 )
 """All figures in the order in which they are told."""
 

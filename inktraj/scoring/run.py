@@ -18,8 +18,8 @@ from inktraj.metrics.readability import (
     Readability,
     TextRules,
     independence_warning,
-    readability,
     readability_signature,
+    score_text,
 )
 from inktraj.metrics.signature import Signature
 from inktraj.metrics.trajectory import for_each
@@ -184,7 +184,7 @@ def _score_readability(table: _Table, reader: Recognizer, label: str, rules: Tex
     for (k, _), text in zip(drawn, read_inks([pred for _, pred in drawn], reader), strict=True):
         table.readings[k] = text
     for k in wanted:
-        found = readability(table.readings[k], table.pairs[k].ref.text, rules)
+        found = score_text(table.readings[k], table.pairs[k].ref.text, rules)
         for name, value in _counted(found).items():
             table.column(name)[k] = math.nan if value is None else value
     signature = readability_signature(label, rules)

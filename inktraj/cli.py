@@ -481,13 +481,17 @@ def train_style(
     part = load_part("recoverer", recoverer)
     if out.is_dir():
         raise DataError(f"{out} is a folder; name the model's file")
+    if not out.parent.is_dir():
+        raise DataError(f"{out} cannot be written: there is no folder {out.parent}")
     samples = read_samples(source, split=split, from_image=lambda path: recovered(_pixels(path), recoverer=part))
     inks = samples.by_writer()
     few = [name for name, words in inks.items() if len(words) < least_words]
-    for text in [*samples.failed, *samples.skipped]:
+    for text in samples.failed:
         _complain(text)
+    if samples.skipped:
+        _complain(f"passed over: {len(samples.skipped)}, such as {samples.skipped[0]}")
     if few:
-        _complain(f"{len(few)} writers with fewer than {least_words} words are left out, such as {few[0]!r}")
+        _complain(f"writers with fewer than {least_words} words, left out: {len(few)}, such as {few[0]!r}")
     inks = {name: words for name, words in inks.items() if len(words) >= least_words}
     if network is not None:
         known = StyleNetwork.load(None if network == "shipped" else network)
@@ -541,7 +545,11 @@ def _trained(
             inks, recipe, share=share, least=least, checkpoint=checkpoint, threads=threads, progress=progress
         )
     except KeyboardInterrupt:
-        _complain(f"interrupted; the same command goes on from {checkpoint}")
+        _complain(
+            f"interrupted; the same command goes on from {checkpoint}"
+            if checkpoint.exists()
+            else "interrupted within the first minute, of which nothing is kept"
+        )
         raise typer.Exit(INTERRUPTED) from None
     checkpoint.unlink(missing_ok=True)
     return model

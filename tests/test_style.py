@@ -24,8 +24,8 @@ from inktraj.ink import Frame, Ink
 from inktraj.io import InkRecord, write_ink
 from inktraj.style import StyleModel, StyleNetwork, compare, read_samples, same_model, summarize
 from inktraj.style.head import calibration_error, fit_head, fit_temperature, log_softmax
-from inktraj.style.network import NETWORK_KEY
-from inktraj.style.onnx_file import Layer, network_file
+from inktraj.style.network import NETWORK_KEY, WRITERS_KEY
+from inktraj.style.onnx_file import Layer, head_file, network_file
 from inktraj.style.samples import held_out
 from inktraj.style.shape import HEIGHT, VERSION, WIDEST, WIDTH_STEP, Look, picture
 
@@ -455,7 +455,7 @@ def test_writers_and_inks_must_fit(model, words):
     ("change", "options", "says"),
     [
         (lambda w: {"anna": w["anna"]}, {}, "there are 1"),
-        (lambda w: {**w, "dora": w["ben"][:3]}, {}, "1 writers have fewer than 5 words, such as 'dora' with 3"),
+        (lambda w: {**w, "dora": w["ben"][:3]}, {}, "writers with fewer than 5 words: 1, such as 'dora' with 3"),
         (lambda w: {**w, "dora": [*w["ben"], Ink((), FRAME)]}, {}, "'dora' has no strokes"),
         (lambda w: w, {"share": 1.0}, "between 0 and 1"),
         (lambda w: w, {"least": 1}, "2 words at least"),
@@ -477,6 +477,10 @@ def test_files_that_are_no_models_are_told(model, network, tmp_path):
         "cut": (data[: len(data) // 2], "no ONNX file"),
         "network": (network.data, "knows no writers"),
         "strange": (network_file(*parts_of_network(), {}), "no style model"),
+        "odd": (
+            network.data + head_file(*[np.zeros(n, np.float32) for n in ((2, 12), 2, (2, 12))], {WRITERS_KEY: "{}"}),
+            "another form",
+        ),
         "later": (bytes_of_network(version="shape-9"), "'shape-9', and this version draws 'shape-1'"),
     }
     for name, (content, says) in cases.items():
@@ -645,9 +649,11 @@ def test_the_command_reads_pictures(tmp_path, words, network_path):
         for k, ink in enumerate(inks[:6]):
             cv2.imwrite(str(tmp_path / "w" / name / f"{k}.png"), 255 - cv2.resize(picture(ink), None, fx=2, fy=2))
     (tmp_path / "w" / "anna" / "bad.png").write_bytes(b"no picture")
+    (tmp_path / "w" / "anna" / "notes.txt").write_text("a note")
     done = invoke(tmp_path / "w", "--out", tmp_path / "m.onnx", "--network", network_path)
     assert done.exit_code == 1
     assert "bad.png" in done.stderr
+    assert "passed over: 1, such as" in done.stderr
     assert [writer.words + writer.held_out for writer in StyleModel.load(tmp_path / "m.onnx").details] == [6] * 4
 
 
@@ -655,7 +661,7 @@ def test_the_command_leaves_out_writers_of_few_words(folder, words, network_path
     (folder / "zoe").mkdir()
     write_ink(folder / "zoe" / "a.jsonl", [InkRecord("0", words["ben"][0])])
     done = invoke(folder, "--out", tmp_path / "m.onnx", "--network", network_path)
-    assert "1 writers with fewer than 5 words are left out, such as 'zoe'" in done.stderr
+    assert "writers with fewer than 5 words, left out: 1, such as 'zoe'" in done.stderr
     assert StyleModel.load(tmp_path / "m.onnx").writers == tuple(words)
 
 
@@ -667,10 +673,11 @@ def test_the_command_trains(training, folder, tmp_path):
     assert [path.name for path in tmp_path.glob("m.onnx*")] == ["m.onnx"]
 
 
-def test_the_command_refuses_a_folder_as_out(folder, tmp_path):
-    done = invoke(folder, "--out", tmp_path)
-    assert isinstance(done.exception, DataError)
-    assert "is a folder" in str(done.exception)
+def test_the_command_checks_out_before_the_work(folder, tmp_path):
+    for out, says in ((tmp_path, "is a folder"), (tmp_path / "none" / "m.onnx", "there is no folder")):
+        done = invoke(folder, "--out", out)
+        assert isinstance(done.exception, DataError)
+        assert says in str(done.exception)
 
 
 # ---------------------------------------------------------------- the benchmark and the shipped network

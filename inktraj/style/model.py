@@ -100,10 +100,13 @@ class StyleModel:
         told: dict[str, Any] | None = self._session.metadata.get(WRITERS_KEY)
         if told is None:
             raise DataError(f"{name} is a style network that knows no writers; give it some with StyleModel.enrol")
-        self.details: tuple[Writer, ...] = tuple(Writer(**writer) for writer in told["writers"])
-        """The writers, in the order of the file's outputs."""
-        self.calibration = Calibration(**told["calibration"])
-        self.seed: int = told["seed"]
+        try:
+            self.details: tuple[Writer, ...] = tuple(Writer(**writer) for writer in told["writers"])
+            """The writers, in the order of the file's outputs."""
+            self.calibration = Calibration(**told["calibration"])
+            self.seed: int = told["seed"]
+        except (KeyError, TypeError) as err:
+            raise DataError(f"{name} tells of its writers in another form than this version's ({err})") from err
         self._places = {writer.name: k for k, writer in enumerate(self.details)}
 
     @classmethod
@@ -257,7 +260,7 @@ def check_writers(inks: Mapping[str, Sequence[Ink]], least: int, share: float) -
     few = sorted(name for name, words in inks.items() if len(words) < least)
     if few:
         raise DataError(
-            f"{len(few)} writers have fewer than {least} words, such as {few[0]!r} with {len(inks[few[0]])}; "
+            f"writers with fewer than {least} words: {len(few)}, such as {few[0]!r} with {len(inks[few[0]])}; "
             "leave them out, or ask for fewer"
         )
     for name, words in inks.items():

@@ -109,7 +109,10 @@ class StyleNetwork:
         session = Session(data, name)
         writers = session.metadata.get(WRITERS_KEY)
         if writers is not None:
-            data = data[: int(writers["network_bytes"])]
+            try:
+                data = data[: writers["network_bytes"]]
+            except (KeyError, TypeError) as err:
+                raise DataError(f"{name} does not say where its network ends ({err})") from err
             session = Session(data, name)
         return cls(data, session)
 

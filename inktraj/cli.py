@@ -356,8 +356,8 @@ def score(
     ref: Annotated[str, typer.Argument(help="Reference ink, in any of these forms.")],
     space: Annotated[str, typer.Option(help="Unit: reference-box, height, page or none.")] = "reference-box",
     step: Annotated[
-        str, typer.Option(help="Distance between points in units; none to leave them as they are.")
-    ] = "0.01",
+        str, typer.Option(help="Distance between points in units, or none to leave them; else the space's own.")
+    ] = "default",
     bridge: Annotated[bool, typer.Option("--bridge", help="Put points along pen-up jumps, too.")] = False,
     tolerance: Annotated[float | None, typer.Option(help="Units within which ink counts as found.")] = None,
     worst: Annotated[
@@ -408,8 +408,8 @@ def score(
     limits: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     options: dict[str, Any] = {
         "evaluation": Evaluation(
-            Normalization(cast(Any, space), None if step == "none" else _number(step, "--step", "none"), bridge),
-            worst="far-corner" if worst == "far-corner" else _number(worst, "--worst", "far-corner"),
+            Normalization(cast(Any, space), _number(step, "--step", {"none": None, "default": "default"}), bridge),
+            worst=_number(worst, "--worst", {"far-corner": "far-corner"}),
             **limits,
         ),
         "rules": TextRules(cast(Any, unit), cast(Any, unicode), cast(Any, case), cast(Any, punctuation)),
@@ -433,11 +433,14 @@ def score(
         raise typer.Exit(SOME_FAILED)
 
 
-def _number(text: str, option: str, word: str) -> float:
+def _number(text: str, option: str, words: dict[str, Any]) -> Any:
+    """Return what one of the words stands for, or a number."""
+    if text in words:
+        return words[text]
     try:
         return float(text)
     except ValueError as err:
-        raise DataError(f"{option} is {text!r}, expected a number or {word}") from err
+        raise DataError(f"{option} is {text!r}, expected a number or {' or '.join(words)}") from err
 
 
 def _check_targets(targets: dict[str, Path | None], inputs: list[str]) -> None:

@@ -612,6 +612,11 @@ def test_data_goes_to_standard_output_alone(run, sides):
     assert "DTW ↓" in err
 
 
+def test_a_space_brings_its_own_step(run, sides):
+    for space, step in (("none", "none"), ("page", "0.001"), ("reference-box", "0.01")):
+        assert f"|norm:{space}|step:{step}|" in run(*sides, "--space", space)[1]
+
+
 def test_standard_input_may_be_one_side(run, sides, monkeypatch):
     pred, ref = sides
     for form in ((), ("--from", "jsonl")):
@@ -640,7 +645,7 @@ def test_exit_codes_tell_of_what_was_not_used(run, sides):
     ("options", "message"),
     [
         (["--space", "box"], "the normalisation is 'box'"),
-        (["--step", "fine"], "--step is 'fine', expected a number or none"),
+        (["--step", "fine"], "--step is 'fine', expected a number or none or default"),
         (["--worst", "high"], "--worst is 'high', expected a number or far-corner"),
         (["--tolerance", "-1"], "tolerance"),
         (["--case", "lower"], "case is 'lower'"),

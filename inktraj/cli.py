@@ -423,7 +423,8 @@ def score(
         "ref_form": ref_form,
     }
     sides = [sys.stdin.buffer if place == "-" else place for place in (pred, ref)]
-    scores = scored(*sides, **options)
+    with _stages(sys.stderr.isatty()) as progress:
+        scores = scored(*sides, **options, progress=progress)
     comparison = None if other is None else scores.compare(other)
     write(scores, comparison, targets)
     show(scores, comparison, sys.stderr if Path("-") in targets.values() else sys.stdout)
@@ -431,6 +432,26 @@ def score(
         _complain(f"not used: {reason if where in reason else f'{where}: {reason}'}")
     if scores.unread or scores.unknown or scores.counts["error"]:
         raise typer.Exit(SOME_FAILED)
+
+
+@contextmanager
+def _stages(terminal: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show a bar for each stage of scoring, on a terminal."""
+    if not terminal:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done)
+
+        yield show
 
 
 def _number(text: str, option: str, words: dict[str, Any]) -> Any:

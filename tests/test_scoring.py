@@ -202,6 +202,35 @@ def test_a_broken_line_costs_its_word_only(tmp_path):
     assert [where.rpartition(", ")[2] for where in scores.unread] == ["line 4", "line 5"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [b'{"id": "\\q", "x', b'{"id": "\xff"', b"[" * 100_000, b"\xff", b'{"words": {}}', b'{"words": [3]}', b"null"],
+)
+def test_lines_of_any_kind_are_told(line, tmp_path):
+    path = as_jsonl(tmp_path)
+    path.write_bytes(path.read_bytes() + line)
+    scores = score(path, records())
+    assert scores.counts["valid"] == 3
+    assert list(scores.unread) == [f"{path}, line 4"]
+
+
+def test_names_that_no_file_can_hold_are_mended(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps(
+            {"id": "w\ud800", "text": "\udc00", "frame": {"width": 9, "height": 9}, "strokes": [[1, 2, 1], [3, 4, 0]]}
+        )
+    )
+    scores = score(tmp_path / "a.jsonl", tmp_path / "a.jsonl")
+    assert (scores.words[0].name, scores.words[0].text) == ("w\ufffd", "\ufffd")
+    scores.to_parquet(tmp_path / "a.parquet")
+    scores.to_csv(tmp_path / "a.csv")
+
+
+def test_a_frame_that_claims_to_be_moved_anyhow_is_told():
+    with pytest.raises(ParseError, match="moved is 'far', expected two numbers"):
+        score([InkRecord("w", INKS[0], "", {"frame": "inferred", "moved": "far"})], [InkRecord("w", INKS[0])])
+
+
 def test_a_broken_word_of_a_page_costs_itself_only(tmp_path):
     lines = page_lines().splitlines()
     page = json.loads(lines[0])
@@ -293,6 +322,14 @@ def test_threads_change_nothing():
     one, two = score(given, many), score(given, many, threads=2)
     for name, column in one.columns.items():
         np.testing.assert_array_equal(column, two.columns[name], err_msg=name)
+
+
+def test_progress_tells_every_stage():
+    told = []
+    score(records(), records(), recognizer=Parrot(*TEXTS), style=Hands(), progress=lambda *state: told.append(state))
+    assert {stage for stage, _, _ in told} == {"trajectories", "readability", "style"}
+    assert ("trajectories", 3, 3) in told
+    assert ("readability", 3, 3) in told
 
 
 def test_intervals_are_of_pages_where_there_are_some():

@@ -36,8 +36,6 @@ PEN = 4.0
 DRAWING = f"h{HEIGHT}-p{PEN:g}-m{MARGIN}"
 """What a signature says of the pictures."""
 
-_BATCH = 64
-
 
 def read_inks(inks: Sequence[Ink], recognizer: Recognizer) -> list[str]:
     """Draw inks and have them read, one text for each.
@@ -47,14 +45,10 @@ def read_inks(inks: Sequence[Ink], recognizer: Recognizer) -> list[str]:
     DataError
         An ink is empty, or the recogniser gives another number of readings.
     """
-    out: list[str] = []
-    for start in range(0, len(inks), _BATCH):
-        pictures = [picture(ink) for ink in inks[start : start + _BATCH]]
-        readings = recognizer(pictures)
-        if len(readings) != len(pictures):
-            raise DataError(f"{recognizer.name} gave {len(readings)} readings for {len(pictures)} pictures")
-        out += [reading.text for reading in readings]
-    return out
+    readings = recognizer([picture(ink) for ink in inks])
+    if len(readings) != len(inks):
+        raise DataError(f"{recognizer.name} gave {len(readings)} readings for {len(inks)} pictures")
+    return [reading.text for reading in readings]
 
 
 def picture(ink: Ink) -> U8:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from inktraj.ocr import Recognizer
     from inktraj.style import StyleModel
 
+Progress = Callable[[str, int, int], None]
+
 _EVALUATION = Evaluation()
 _RULES = TextRules()
 _DRAWING = Drawing()
@@ -55,6 +57,7 @@ def score(
     threads: int = 1,
     pred_form: str | None = None,
     ref_form: str | None = None,
+    progress: Progress | None = None,
 ) -> Scores:
     """Score predictions against references, matched by page and word id.
 
@@ -83,6 +86,9 @@ def score(
         Over pairs; 0 for one a core.
     pred_form, ref_form
         Form of a file whose name does not tell it.
+    progress
+        Is told what is done (``"trajectories"``, ``"readability"``, ``"style"``), of how many words, and of how many in
+        all; from any thread.
 
     Raises
     ------
@@ -95,6 +101,7 @@ def score(
     references = read_words(ref, ref_form, reference=True)
     predictions = read_words(pred, pred_form)
     matched = match(predictions, references)
+    tell = progress or _silent
     reader = _reader(recognizer)
     model = _model(style)
     digest = _digest(references)
@@ -106,15 +113,15 @@ def score(
         raise DataError("readability needs the references' texts, and none has one; leave the recogniser out")
     if model is not None:
         _check_writers(table, model)
-    _score_trajectories(table, evaluation, threads)
+    _score_trajectories(table, evaluation, threads, tell)
     signatures = [evaluation.signature]
     warnings = []
     if reader is not None:
         label = f"{reader.name} {reader.version}"
-        signatures.append(_score_readability(table, reader, label, rules))
+        signatures.append(_score_readability(table, reader, label, rules, tell))
         warnings.append(independence_warning(label, references_filtered_by or references.filtered_by))
     if model is not None:
-        signatures.append(_score_style(table, model))
+        signatures.append(_score_style(table, model, tell))
     if references.not_kept:
         warnings.append(f"{references.not_kept} words of the references are of pages that were not kept, and left out")
     return Scores(
@@ -148,7 +155,7 @@ class _Table:
         return self.columns.setdefault(name, np.full(len(self.pairs), math.nan))
 
 
-def _score_trajectories(table: _Table, evaluation: Evaluation, threads: int) -> None:
+def _score_trajectories(table: _Table, evaluation: Evaluation, threads: int, tell: Progress) -> None:
     columns = [table.column(name) for name in _TRAJECTORY if evaluation.pen_net or name not in ("aiou", "ldtw")]
     names = [name for name in _TRAJECTORY if name in table.columns]
 
@@ -168,21 +175,27 @@ def _score_trajectories(table: _Table, evaluation: Evaluation, threads: int) -> 
             for name, column in zip(names, columns, strict=True):
                 value = getattr(found, name)
                 column[k] = math.nan if value is None else value
+        done.append(len(numbers))
+        tell("trajectories", sum(done), count)
 
     count = len(table.pairs)
+    done: list[int] = []
     for_each(part, [range(k, min(k + _PART, count)) for k in range(0, count, _PART)], threads)
     if all(pair.status == "error" for pair in table.pairs):
         raise DataError(f"no word could be scored; of the first, {table.pairs[0].ref.name!r}: {table.pairs[0].reason}")
 
 
-def _score_readability(table: _Table, reader: Recognizer, label: str, rules: TextRules) -> Signature:
+def _score_readability(table: _Table, reader: Recognizer, label: str, rules: TextRules, tell: Progress) -> Signature:
     """Read the predictions, where the reference's text is known, and count what is wrong."""
     from inktraj.scoring.reading import DRAWING, read_inks
 
     wanted = [k for k, pair in enumerate(table.pairs) if pair.ref.text and pair.status != "error"]
     drawn = [(k, pred) for k in wanted if (pred := table.pairs[k].pred) is not None]
-    for (k, _), text in zip(drawn, read_inks([pred for _, pred in drawn], reader), strict=True):
-        table.readings[k] = text
+    for start in range(0, len(drawn), _PART):
+        part = drawn[start : start + _PART]
+        for (k, _), text in zip(part, read_inks([pred for _, pred in part], reader), strict=True):
+            table.readings[k] = text
+        tell("readability", start + len(part), len(drawn))
     for k in wanted:
         found = score_text(table.readings[k], table.pairs[k].ref.text, rules)
         for name, value in _counted(found).items():
@@ -217,10 +230,11 @@ def _check_writers(table: _Table, model: StyleModel) -> None:
     model.check_known([pair.ref.writer for pair in table.pairs])
 
 
-def _score_style(table: _Table, model: StyleModel) -> Signature:
+def _score_style(table: _Table, model: StyleModel, tell: Progress) -> Signature:
     names = {"style": "probability", "style_top1": "top1", "style_cosine": "cosine"}
     names |= {"style_ceiling": "ceiling", "style_floor": "floor"}
     for k, pair in enumerate(table.pairs):
+        tell("style", k, len(table.pairs))
         if pair.status == "error":
             continue
         if pair.pred is None:
@@ -231,6 +245,10 @@ def _score_style(table: _Table, model: StyleModel) -> Signature:
             value = getattr(found, attribute)
             table.column(name)[k] = math.nan if value is None else float(value)
     return Signature.of("style", score="probability", model=model.hash[:12])
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Tell nobody."""
 
 
 def _scored(table: _Table, k: int, rules: TextRules) -> ScoredWord:

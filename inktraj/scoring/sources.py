@@ -14,7 +14,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -211,8 +211,7 @@ def _line(line: bytes, where: str, found: Words) -> Iterator[Word]:
         try:
             data = json.loads(line)
         except (ValueError, RecursionError):
-            match = _ID.match(line)
-            data = {"id": json.loads(match[1])} if match else {}
+            data = _cut_short(line)
         words = data.get("words") if isinstance(data, dict) else None
         if isinstance(words, list) and len(words) > 1:
             for word in words:
@@ -223,6 +222,15 @@ def _line(line: bytes, where: str, found: Words) -> Iterator[Word]:
             found.unread[where] = reason
             return
         yield Word(name, page, None, reason=reason, place=where)
+
+
+def _cut_short(line: bytes) -> dict[str, Any]:
+    """Return the id of a record that is cut short behind it; else nothing."""
+    match = _ID.match(line)
+    try:
+        return {"id": json.loads(match[1])} if match else {}
+    except ValueError:
+        return {}
 
 
 def _told_name(data: Any) -> tuple[str, str]:
@@ -238,8 +246,8 @@ def _told_name(data: Any) -> tuple[str, str]:
         page = extra.get("page") if isinstance(extra, dict) else None
     if not isinstance(id, str | int) or id == "":
         return "", ""
-    page = page if isinstance(page, str) else ""
-    return _full(page, str(id)), page
+    page = _writable(page) if isinstance(page, str) else ""
+    return _full(page, _writable(str(id))), page
 
 
 def _full(page: str, id: str) -> str:
@@ -259,16 +267,33 @@ def _named(records: list[InkRecord], place: str, stem: str | None, reference: bo
         if not id and len(records) > 1:
             raise DataError(f"{place}: the ink {number} has no id, by which it could be matched")
         extra = {key.lower(): value for key, value in record.extra.items()}
-        moved = [float(v) for v in extra.get("moved", "0 0").split()] if extra.get("frame") == "inferred" else [0, 0]
         yield Word(
-            _full(page, id),
-            page,
+            _writable(_full(page, id)),
+            _writable(page),
             record.ink,
-            record.text,
-            extra.get("writer", ""),
-            extra.get("dataset", ""),
+            _writable(record.text),
+            _writable(extra.get("writer", "")),
+            _writable(extra.get("dataset", "")),
             extra.get("frame") != "inferred",
-            (moved[0], moved[1]),
+            _moved(extra, place),
             place=place,
             named=named,
         )
+
+
+def _moved(extra: Mapping[str, str], place: str) -> tuple[float, float]:
+    """Return how far a reader moved strokes to make up a frame (`inktraj.io.files.inferred_frame`)."""
+    if extra.get("frame") != "inferred" or "moved" not in extra:
+        return 0.0, 0.0
+    try:
+        x, y = map(float, extra["moved"].split())
+    except ValueError as err:
+        raise ParseError(
+            f"{place}: moved is {extra['moved']!r}, expected two numbers beside a frame 'inferred'"
+        ) from err
+    return x, y
+
+
+def _writable(text: str) -> str:
+    """Replace lone surrogates, which JSON can express and files of text cannot hold."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

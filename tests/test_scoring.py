@@ -18,7 +18,7 @@ from inktraj.ink import Frame, Ink
 from inktraj.io import InkRecord, write_ink
 from inktraj.metrics import Evaluation, Normalization
 from inktraj.metrics.readability import TextRules
-from inktraj.scoring import Drawing, read_scores, score
+from inktraj.scoring import Drawing, read_scores, report, score
 from inktraj.scoring.reading import HEIGHT, LONGEST, MARGIN, picture
 from inktraj.scoring.sources import read_words
 
@@ -623,6 +623,18 @@ def test_the_command_prints_a_table(run, sides):
         "trajectory|",
     ):
         assert text in out
+
+
+@pytest.mark.parametrize(("width", "medians", "intervals"), [(140, 2, 2), (110, 0, 2), (80, 0, 0)])
+def test_a_narrow_terminal_does_without_medians_then_intervals(width, medians, intervals, scores, monkeypatch):
+    monkeypatch.setattr(report, "_WIDTH", width)
+    out = io.StringIO()
+    report.show(scores, None, out)
+    head = next(line for line in out.getvalue().splitlines() if "valid only (" in line)
+    assert (head.count("median"), head.count("95 %")) == (medians, intervals)
+    rows = [line for line in out.getvalue().splitlines() if line.startswith((" DTW", " AR"))]
+    assert len(rows) == 6
+    assert max(map(len, rows)) <= width
 
 
 def test_the_command_writes_what_the_library_does(run, sides, tmp_path):

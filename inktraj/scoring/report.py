@@ -18,6 +18,10 @@ Comparison = Mapping[str, Mapping[Any, PairedComparison]]
 
 _WIDTH = 140  # columns where there is no terminal that says
 
+# What a narrow terminal does without, step by step: columns of the main table and of a comparison.
+_SPARE = ((), (3, 6), (2, 3, 5, 6))
+_SPARE_COMPARED = ((), (7,), (4, 7), (1, 2, 4, 7))
+
 
 def write(scores: Scores, comparison: Comparison | None, targets: Mapping[str, Path | None]) -> None:
     """Write files by form: ``json``, ``csv``, ``parquet``, ``markdown``; ``-`` stands for standard output.
@@ -49,16 +53,33 @@ def show(scores: Scores, comparison: Comparison | None, file: TextIO) -> None:
     from rich.console import Console
 
     console = Console(file=file, width=None if file.isatty() else _WIDTH, soft_wrap=False)
-    _print(console, "", *table(scores))
+    _print(console, "", *table(scores), spare=_SPARE)
     for grouping in scores.groupings:
         _print(console, f"by {grouping}: all words (valid only, where it differs)", *group_table(scores, grouping))
     if comparison is not None:
-        _print(console, "this − other, on the same words", *comparison_table(comparison))
+        _print(console, "this − other, on the same words", *comparison_table(comparison), spare=_SPARE_COMPARED)
     for note in notes(scores):
         console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
-def _print(console: Any, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print(
+    console: Any,
+    title: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    spare: Sequence[tuple[int, ...]] = ((),),
+) -> None:
+    """Print a table, without the spare columns where that is needed to hold each row in one line."""
+    unbounded = console.options.update(max_width=10_000)
+    for left_out in spare:
+        kept = [i for i in range(len(head)) if i not in left_out]
+        drawn = _drawn(title, [head[i] for i in kept], [[row[i] for i in kept] for row in rows])
+        if console.measure(drawn, options=unbounded).maximum <= console.width:
+            break
+    console.print(drawn)
+
+
+def _drawn(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -68,4 +89,4 @@ def _print(console: Any, title: str, head: Sequence[str], rows: Sequence[Sequenc
         drawn.add_column(Text(name), justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         drawn.add_row(*map(Text, row))
-    console.print(drawn)
+    return drawn

@@ -625,7 +625,7 @@ def test_the_command_prints_a_table(run, sides):
         assert text in out
 
 
-@pytest.mark.parametrize(("width", "medians", "intervals"), [(140, 2, 2), (110, 0, 2), (80, 0, 0)])
+@pytest.mark.parametrize(("width", "medians", "intervals"), [(140, 2, 2), (100, 0, 2), (80, 0, 0)])
 def test_a_narrow_terminal_does_without_medians_then_intervals(width, medians, intervals, scores, monkeypatch):
     monkeypatch.setattr(report, "_WIDTH", width)
     out = io.StringIO()

@@ -17,15 +17,15 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "pipelines"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from make_pages import make_page
 
 from inktraj.datasets.writing import IMAGES, Word, json_line, page_record
 from inktraj.ink import Frame, Ink
 
+ROOT = Path(__file__).resolve().parents[1]
 SEED = 5
 SIZE = (1000, 720)
 

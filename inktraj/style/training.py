@@ -52,11 +52,11 @@ class Recipe:
 
     pictures: int = 240_000
     batch: int = 64
-    rate: float = 2e-3
+    rate: float = 4e-3
     decay: float = 0.02
     warmup: float = 0.1  # of the training, with a rising rate; then it falls by a cosine
-    sharpness: float = 12.0  # by which cosines are multiplied
-    margin: float = 0.0  # by which the true writer's cosine must be the greatest
+    sharpness: float = 20.0  # by which cosines are multiplied
+    margin: float = 0.15  # by which the true writer's cosine must be the greatest
     channels: tuple[int, ...] = (16, 32, 64, 96, 128)
     strides: tuple[int, ...] = (2, 2, 1, 2, 1)
     dimensions: int = 128

@@ -444,6 +444,17 @@ def test_an_empty_ink_is_an_error_or_zero(model, words):
         model.identify(inks)
 
 
+@pytest.mark.parametrize("wrong", [np.zeros((9, 9), np.uint8), InkRecord("a", Ink((), FRAME)), None])
+def test_what_is_no_ink_is_told(model, network, words, wrong):
+    for use in (
+        lambda: model.score([wrong], ["anna"]),
+        lambda: model.identify([wrong]),
+        lambda: StyleModel.enrol({**words, "dora": [wrong] * 6}, network=network),
+    ):
+        with pytest.raises(DataError, match=f"not of a {type(wrong).__name__}; a picture is recovered first"):
+            use()
+
+
 def test_writers_and_inks_must_fit(model, words):
     with pytest.raises(DataError, match="2 inks and 1 writers"):
         model.score(words["anna"][:2], ["anna"])
@@ -533,8 +544,9 @@ def training():
 @pytest.fixture(scope="module")
 def recipe(training):
     return training.Recipe(
-        pictures=384, batch=8, rate=5e-3, channels=(4, 6, 8), strides=(2, 2, 2), dimensions=8, seed=2
-    )
+        pictures=640, batch=8, rate=1e-2, sharpness=12, margin=0, channels=(4, 6, 8), strides=(2, 2, 2), dimensions=8,
+        seed=2,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -545,7 +557,7 @@ def trained(training, recipe, words):
 
 def test_training_learns(trained):
     _, steps = trained
-    assert [step.pictures for step in steps] == [128, 256, 384]
+    assert [step.pictures for step in steps] == [128, 256, 384, 512, 640]
     assert steps[-1].loss < steps[0].loss
     assert steps[-1].accuracy > 0.3
 
@@ -577,7 +589,7 @@ def test_a_training_that_was_stopped_gives_the_same_bytes(training, recipe, trai
         training.train_network(words, recipe, checkpoint=checkpoint, progress=stop)
     steps = []
     data = training.train_network(words, recipe, checkpoint=checkpoint, progress=steps.append)
-    assert [step.pictures for step in steps] == [256, 384]
+    assert [step.pictures for step in steps] == [256, 384, 512, 640]
     assert data == trained[0]
     with pytest.raises(RunError, match="other words or settings"):
         training.train_network(words, replace(recipe, seed=9), checkpoint=checkpoint)

@@ -21,6 +21,7 @@ from inktraj.style.network import F32, WRITERS_KEY, Session, StyleNetwork, read_
 from inktraj.style.onnx_file import head_file
 from inktraj.style.samples import held_out
 from inktraj.style.scores import Identification, StyleScore
+from inktraj.style.shape import check_ink
 
 HELD_OUT, LEAST_WORDS = 0.2, 5
 
@@ -238,6 +239,7 @@ class StyleModel:
 
     def _score(self, index: int, ink: Ink, name: str, empty: str) -> StyleScore:
         k = self._places[name]
+        check_ink(ink)
         bounds = self.details[k].ceiling, self.details[k].floor
         if not ink.strokes:
             if empty == "raise":
@@ -264,6 +266,8 @@ def check_writers(inks: Mapping[str, Sequence[Ink]], least: int, share: float) -
             "leave them out, or ask for fewer"
         )
     for name, words in inks.items():
+        for ink in words:
+            check_ink(ink)
         if not all(ink.strokes for ink in words):
             raise DataError(f"an ink of the writer {name!r} has no strokes; leave it out")
         if all(ink == words[0] for ink in words):

@@ -60,6 +60,15 @@ class Look:
 PLAIN = Look()
 
 
+def check_ink(ink: Ink) -> None:
+    """Raise DataError for a picture, a record or anything else that is no ink."""
+    if not isinstance(ink, Ink):
+        raise DataError(
+            f"style is of an Ink, not of a {type(ink).__name__}; a picture is recovered first (inktraj.recover), a "
+            "record's ink is its .ink"
+        )
+
+
 def picture(ink: Ink, look: Look = PLAIN) -> U8:
     """Draw the shape of an ink.
 
@@ -71,8 +80,9 @@ def picture(ink: Ink, look: Look = PLAIN) -> U8:
     Raises
     ------
     DataError
-        The ink is empty.
+        The ink is empty, or it is no ink.
     """
+    check_ink(ink)
     if not ink.strokes:
         raise DataError("an ink without strokes has no shape")
     matrix = np.array([[look.stretch, 0.0], [look.slant, 1.0]])

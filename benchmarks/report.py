@@ -50,6 +50,16 @@ NOTES = {
         "`sweep` change one respect of clean pictures at a time (heights, pens and blurs in pixels, noise in grey "
         "levels); those of `peers` are over the words which all recovered, and their failures over all words."
     ),
+    "metrics": (
+        "Ratios are medians in one process, a peer's time over ours: above 1 ours is faster. `fastest` is the fastest "
+        "of aeon, dtaidistance and traj-dist-rs. `plain` is our own kernel without pruning; `page_far_vs_plain` is the "
+        "least over four pairs for which pruning has little to leave out. `inkground_seconds` is the time for as many "
+        "words as inkGround has, with DTW, Chamfer and the figures of strokes, on one core."
+    ),
+    "style": (
+        "Writers whose words the network never saw are enrolled with part of their words and told apart on the rest, "
+        "by one word and by ten together."
+    ),
     "agreement": "What each choice of drawing and reading does to the agreement; see [agreement](agreement.md).",
 }
 

@@ -1,0 +1,160 @@
+"""Recorded replies, for tests and for scoring again without asking again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from inktraj.errors import DataError, ParseError
+from inktraj.vlm.cost import Price
+from inktraj.vlm.limits import ImageLimits
+from inktraj.vlm.protocol import ProviderError, Reply, Request
+
+_NAMES = ("key", "sample", "id")
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
+
+
+class Replay:
+    """Answers from a file; a reply that is not in it is an error, never an empty answer.
+
+    Each line is a JSON object with the reply's name — ``key``, ``sample`` or ``id``; with several, any of them — and
+    ``text``; ``stop_reason`` ("end" where left out), ``model``, ``input_tokens``, ``output_tokens``, ``cached_tokens``,
+    ``thinking_tokens``, ``seconds`` and ``raw_stop`` where they were recorded. Other fields are passed over, and so are
+    lines with an ``error``, and a last line that was cut while it was written. A request's reply is that of its `key`,
+    else of its `digest`, else of its `sample`; a sample that was asked about in several ways has no reply by its name.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        As the user called it.
+    frame, limits, prices
+        Of the model that was recorded; see `inktraj.vlm.VLM`.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, holds no reply, or has two different ones of one key.
+    ParseError
+        A line is not what it should be.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str = "replay",
+        frame: str = "sent-px",
+        limits: ImageLimits | None = None,
+        prices: tuple[Price, ...] = (),
+    ) -> None:
+        self.path = Path(path)
+        self.name = name
+        self.frame = frame
+        self.limits = limits or ImageLimits()
+        self.prices = prices
+        try:
+            data = self.path.read_bytes()
+        except OSError as err:
+            raise DataError(f"recorded replies {self.path}: {err.strerror or err}") from err
+        self._replies, self._unclear = _read(data, str(self.path))
+        if not self._replies:
+            raise DataError(f"{self.path} holds no replies; each line is a JSON object with sample and text")
+        models = sorted({reply.model for reply in self._replies.values() if reply.model})
+        self.model_id = models[0] if len(models) == 1 else self.path.name
+        self._digest = hashlib.sha256(data).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"<Replay {self.path}: {len(self._replies)} names>"
+
+    def ask(self, request: Request) -> Reply:
+        """Return the recorded reply.
+
+        Raises
+        ------
+        ProviderError
+            There is none, or several that differ.
+        """
+        for name in (request.key, request.digest(), request.sample):
+            if name in self._unclear:
+                raise ProviderError(f"{self.path} has several replies to {name!r}, and they differ; ask by key")
+            if name in self._replies:
+                return self._replies[name]
+        asked = request.sample or request.key or request.digest()
+        raise ProviderError(f"{self.path} has no reply to {asked!r}; was it recorded for other samples?")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what decides the answers: the file's content."""
+        return {"provider": "replay", "model": self.model_id, "sha256": self._digest}
+
+    def close(self) -> None:
+        """Do nothing: no connection is open."""
+
+
+def _read(data: bytes, path: str) -> tuple[dict[str, Reply], set[str]]:
+    """Return the replies by name, and the names of samples with several that differ."""
+    replies: dict[str, Reply] = {}
+    unclear: set[str] = set()
+    for number, record in _records(data, path):
+        reply = _reply(record, f"{path}, line {number}")
+        names = {field: record[field] for field in _NAMES if isinstance(record.get(field), str) and record[field]}
+        if not names:
+            raise ParseError(f"{path}, line {number}: a reply without a name; give it one of {', '.join(_NAMES)}")
+        for field, name in names.items():
+            if replies.setdefault(name, reply) == reply:
+                continue
+            if field == "key":
+                raise DataError(
+                    f"{path}, line {number}: another reply to {name!r} stands above, and it is not the same"
+                )
+            unclear.add(name)
+    return replies, unclear
+
+
+def _records(data: bytes, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as err:
+            if number == len(lines) > 1:
+                return  # without its line end: cut while it was written
+            raise ParseError(f"{path}, line {number}: not JSON ({err})") from err
+        if not isinstance(record, dict):
+            raise ParseError(f"{path}, line {number}: a JSON object is expected, not {type(record).__name__}")
+        if not record.get("error"):
+            yield number, record
+
+
+def _reply(record: dict[str, Any], where: str) -> Reply:
+    if not isinstance(record.get("text"), str):
+        raise ParseError(f"{where}: text is {record.get('text')!r}; a string is expected, as the model gave it")
+    counts: dict[str, int | None] = {name: record.get(name) for name in _COUNTS}
+    for name, value in counts.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise ParseError(f"{where}: {name} is {value!r}; a whole number is expected, or nothing")
+    seconds = record.get("seconds") or 0.0
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ParseError(f"{where}: seconds is {seconds!r}; a number is expected")
+    try:
+        return Reply(
+            record["text"],
+            record.get("stop_reason") or "end",
+            counts["input_tokens"],
+            counts["output_tokens"],
+            str(record.get("model") or ""),
+            float(seconds),
+            1,
+            str(record.get("raw_stop") or ""),
+            counts["cached_tokens"],
+            counts["thinking_tokens"],
+        )
+    except DataError as err:
+        raise ParseError(f"{where}: {err}") from err

@@ -214,12 +214,28 @@ def test_what_is_not_valid_scores_a_point_in_the_far_corner(space):
     assert [getattr(worst, name) for name in zero] == [0] * 7
     assert (worst.penup_error, worst.penup_error_size, worst.pred_strokes, worst.ref_strokes) == (-2, 2, 0, 2)
     assert (worst.order_cost, worst.direction_cost, worst.shape_cost) == (None, None, None)
+    assert worst.chamfer_pred_to_ref is None  # that of the point is 0: nothing predicted would be perfect
+
+
+@pytest.mark.parametrize(
+    ("strokes", "figures"),
+    [
+        ([[(0, 0), (9, 9)]], ("order_agreement",)),
+        ([[(0, 0), (1, 0)], [(9, 9), (9, 8)]], ("direction_agreement",)),
+        ([[(5, 5)]], ("order_agreement", "direction_agreement", "aiou")),
+    ],
+)
+def test_what_no_prediction_could_be_given_counts_for_none(strokes, figures):
+    evaluation, ref = Evaluation(RAW, min_length=2), ink(*strokes)
+    for scores in (evaluation.score(ref, ref), evaluation.score(None, ref)):
+        names = ("order_agreement", "direction_agreement", "aiou")
+        assert tuple(name for name in names if getattr(scores, name) is None) == figures
 
 
 def test_the_worst_can_be_given():
     worst = Evaluation(worst=1.5).score(None, word())
-    names = ("dtw", "tolerant_dtw", "chamfer", "chamfer_pred_to_ref", "chamfer_ref_to_pred", "hausdorff")
-    assert [getattr(worst, name) for name in (*names, "start_distance")] == [1.5] * 7
+    names = ("dtw", "tolerant_dtw", "chamfer", "chamfer_ref_to_pred", "hausdorff", "start_distance")
+    assert [getattr(worst, name) for name in names] == [1.5] * 6
     assert worst.chamfer_squared == 2.25
     assert worst.ldtw == pytest.approx(1.5 * 80)  # the reference's longer side is 80 pixels
     assert "invalid:1.5" in str(Evaluation(worst=1.5).signature)
@@ -239,9 +255,14 @@ def test_an_ink_of_a_million_dots_is_invalid(monkeypatch):
     assert (scores.status, scores.reason) == ("invalid", "its 10 strokes are too many to be matched with 3")
 
 
-def test_huge_coordinates_are_an_error_and_no_figure():
-    with pytest.raises(DataError, match="cannot be squared"):
-        evaluate(ink([(0, 0), (1e150, 0)]), word(), Evaluation(RAW))
+def test_huge_coordinates_are_the_predictions_fault_or_an_error():
+    huge = ink([(0, 0), (1e150, 0)])
+    for evaluation in (Evaluation(), Evaluation(RAW)):
+        scores = evaluation.score(huge, word())
+        assert scores.status == "invalid"
+        assert "the prediction holds 1e+150; such coordinates cannot be squared" in scores.reason
+    with pytest.raises(DataError, match="reference holds 1e\\+150"):
+        evaluate(word(), huge, Evaluation(RAW))
 
 
 # ---------------------------------------------------------------- many

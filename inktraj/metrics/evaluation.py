@@ -7,8 +7,11 @@ Conventions
   cannot be used: it could not be parsed, has no points, or absurdly many). One that is not valid scores the declared
   worst: DTW, tolerant DTW, Chamfer, Hausdorff, start distance and LDTW as those of one point in the far corner of the
   reference's box (`Prepared.far_corner`), or a given number of units; every agreement, accuracy, precision, recall and
-  AIoU 0; no stroke at all. inkGround scores invalid outputs with a maximum, and gives no number for it.
-* A figure without value is None: see `inktraj.metrics.strokes`.
+  AIoU 0, which of Kendall's tau is chance; no stroke at all. inkGround scores invalid outputs with a maximum, and gives
+  no number for it.
+* A figure without value is None: see `inktraj.metrics.strokes`. Where the reference alone leaves a figure without value
+  (the order of one stroke), it has none for a prediction that is not valid either. The distance from predicted points
+  to the reference, and the parts of a DTW, have no worst: nothing was predicted.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numba import njit
@@ -48,11 +51,12 @@ class TrajectoryScores:
     dtw, dtw_total, dtw_length
         Mean cost along the optimal path (the headline), its sum, and its cells.
     chamfer, chamfer_pred_to_ref, chamfer_ref_to_pred, chamfer_squared, hausdorff
-        See `inktraj.metrics.Chamfer`.
+        See `inktraj.metrics.Chamfer`. The second is None for a prediction that is not valid.
     tolerant_dtw
         DTW of strokes matched one to one in either direction, see `inktraj.metrics.tolerant_dtw`.
     order_cost, direction_cost, shape_cost
-        What order, direction and shape cost of `dtw`; they sum to it. None where pen-up jumps are bridged.
+        What order, direction and shape cost of `dtw`; they sum to it. None where pen-up jumps are bridged, and for a
+        prediction that is not valid.
     order_agreement, direction_agreement
         Kendall's tau of matched strokes; share of strokes drawn in the reference's direction.
     start_distance, start_accuracy
@@ -74,7 +78,7 @@ class TrajectoryScores:
     dtw_total: float
     dtw_length: int
     chamfer: float
-    chamfer_pred_to_ref: float
+    chamfer_pred_to_ref: float | None
     chamfer_ref_to_pred: float
     chamfer_squared: float
     hausdorff: float
@@ -192,40 +196,11 @@ class Evaluation:
             if pred is None:
                 raise
             prepared = self.normalization.apply(None, ref)
-            if not len(prepared.ref):
-                raise
             pred, status, reason = None, "invalid", str(err)
         if pred is None:
             assert status is not None
             return self._worst(prepared, ref, status, reason)
-        bridged = self.normalization.bridge
-        figures: tuple[Any, ...] = _figures(
-            *(prepared.pred, prepared.pred_starts, prepared.ref, prepared.ref_starts),
-            *(prepared.pred_line, prepared.ref_line, bridged),
-            *(float(self.tolerance), float(self.start_tolerance), float(self.min_length)),
-        )
-        aiou = ldtw = None
-        if self.pen_net:
-            aiou = _aiou(prepared)
-            total, length = wavefront.align(np.concatenate(pred.strokes), np.concatenate(ref.strokes))
-            ldtw = float(total / length)
-        # Bridges hold no strokes to be put in order, so the parts would not sum to the DTW.
-        parts = (None, None, None) if bridged else figures[9:12]
-        known = [None if math.isnan(value) else value for value in figures[12:14]]
-        strokes = len(pred.strokes) - len(ref.strokes), len(pred.strokes), len(ref.strokes)
-        values: tuple[Any, ...] = (
-            *figures[:2],
-            int(figures[2]),
-            *figures[3:9],
-            *parts,
-            *known,
-            *figures[14:16],
-            *strokes,
-            *figures[16:],
-            aiou,
-            ldtw,
-        )
-        return TrajectoryScores("valid", "", *values)
+        return self._valid(prepared, pred, ref)
 
     def score_all(self, pairs: Iterable[tuple[Ink | None, Ink]], *, threads: int = 1) -> list[TrajectoryScores]:
         """Score many predictions, in their order; threads go over pairs, 0 for one a core.
@@ -245,42 +220,89 @@ class Evaluation:
         for_each(part, [range(k, min(k + 64, len(todo))) for k in range(0, len(todo), 64)], threads)
         return [scores for scores in out if scores is not None]
 
+    def _valid(self, prepared: Prepared, pred: Ink, ref: Ink) -> TrajectoryScores:
+        """The figures of a valid prediction."""
+        bridged = self.normalization.bridge
+        (mean, total, length), (there, back, squared, furthest), strokes, (precision, recall, f1) = _figures(
+            *(prepared.pred, prepared.pred_starts, prepared.ref, prepared.ref_starts),
+            *(prepared.pred_line, prepared.ref_line, bridged),
+            *(float(self.tolerance), float(self.start_tolerance), float(self.min_length)),
+        )
+        ldtw = None
+        if self.pen_net:
+            raw, raw_length = wavefront.align(np.concatenate(pred.strokes), np.concatenate(ref.strokes))
+            ldtw = float(raw / raw_length)
+        return TrajectoryScores(
+            status="valid",
+            reason="",
+            dtw=mean,
+            dtw_total=total,
+            dtw_length=int(length),
+            chamfer=(there + back) / 2,
+            chamfer_pred_to_ref=there,
+            chamfer_ref_to_pred=back,
+            chamfer_squared=squared,
+            hausdorff=furthest,
+            tolerant_dtw=strokes.tolerant_dtw,
+            # Bridges hold no strokes to be put in order, so the parts would not sum to the DTW.
+            order_cost=None if bridged else strokes.order_cost,
+            direction_cost=None if bridged else strokes.direction_cost,
+            shape_cost=None if bridged else strokes.shape_cost,
+            order_agreement=_known(strokes.order_agreement),
+            direction_agreement=_known(strokes.direction_agreement),
+            start_distance=strokes.start_distance,
+            start_accuracy=strokes.start_accuracy,
+            penup_error=len(pred.strokes) - len(ref.strokes),
+            pred_strokes=len(pred.strokes),
+            ref_strokes=len(ref.strokes),
+            ink_precision=precision,
+            ink_recall=recall,
+            ink_f1=f1,
+            aiou=_aiou(prepared) if self.pen_net else None,
+            ldtw=ldtw,
+        )
+
     def _worst(self, prepared: Prepared, ref: Ink, status: Status, reason: str) -> TrajectoryScores:
         """The figures of a prediction that is not valid."""
         point, line = prepared.far_corner, prepared.ref_line
         away = np.hypot(*(line - point).T)
-        first = float(np.hypot(*(prepared.ref[0] - point[0])))
-        there, back, furthest = float(away.min()), float(away.mean()), float(away.max())
-        squared = float((there**2 + np.square(away).mean()) / 2)
-        raw = np.concatenate(ref.strokes)
+        there, mean, furthest = float(away.min()), float(away.mean()), float(away.max())
+        chamfer, squared = (there + mean) / 2, float((there**2 + np.square(away).mean()) / 2)
+        start = float(np.hypot(*(prepared.ref[0] - point[0])))
         corner = point / prepared.scale + prepared.origin
-        ldtw = float(np.hypot(*(raw - corner).T).mean())
-        mean = back
+        ldtw = float(np.hypot(*(np.concatenate(ref.strokes) - corner).T).mean())
         if self.worst != "far-corner":
-            there = back = mean = furthest = first = float(self.worst)
+            mean = chamfer = furthest = start = float(self.worst)
             squared, ldtw = mean**2, mean / prepared.scale
+        strokes = np.split(prepared.ref, prepared.ref_starts[1:-1])
+        longest = max(float(np.hypot(*np.diff(stroke, axis=0).T).sum()) for stroke in strokes)
         return TrajectoryScores(
-            status,
-            reason,
-            mean,
-            mean * len(line),
-            len(line),
-            (there + back) / 2,
-            there,
-            back,
-            squared,
-            furthest,
-            mean,
-            *(None, None, None),
-            *(0.0, 0.0),
-            first,
-            0.0,
-            -len(ref.strokes),
-            0,
-            len(ref.strokes),
-            *(0.0, 0.0, 0.0),
-            0.0 if self.pen_net else None,
-            ldtw if self.pen_net else None,
+            status=status,
+            reason=reason,
+            dtw=mean,
+            dtw_total=mean * len(line),
+            dtw_length=len(line),
+            chamfer=chamfer,
+            chamfer_pred_to_ref=None,
+            chamfer_ref_to_pred=mean,
+            chamfer_squared=squared,
+            hausdorff=furthest,
+            tolerant_dtw=mean,
+            order_cost=None,
+            direction_cost=None,
+            shape_cost=None,
+            order_agreement=0.0 if len(strokes) > 1 else None,
+            direction_agreement=0.0 if longest > self.min_length else None,
+            start_distance=start,
+            start_accuracy=0.0,
+            penup_error=-len(strokes),
+            pred_strokes=0,
+            ref_strokes=len(strokes),
+            ink_precision=0.0,
+            ink_recall=0.0,
+            ink_f1=0.0,
+            aiou=0.0 if self.pen_net and np.ptp(prepared.ref, axis=0).max() > 0 else None,
+            ldtw=ldtw if self.pen_net else None,
         )
 
 
@@ -302,6 +324,10 @@ def evaluate(
     return (evaluation or Evaluation()).score(pred, ref, status)
 
 
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
 def _aiou(prepared: Prepared) -> float | None:
     """AIoU of two inks whose reference's longer side is drawn `RESOLUTION` pixels long; None where that is a dot."""
     side = float(np.ptp(prepared.ref, axis=0).max())
@@ -314,7 +340,7 @@ def _aiou(prepared: Prepared) -> float | None:
 def _figures(  # type: ignore[no-untyped-def]
     pred, pred_starts, ref, ref_starts, pred_line, ref_line, bridged, tolerance, start_tolerance, min_length
 ):
-    """Return the figures of a valid prediction, in the order of `TrajectoryScores`."""
+    """Return DTW (mean, total, length), Chamfer (both ways, squared, Hausdorff), `StrokeScores`, and shared ink."""
     there, back = np.empty(len(pred_line)), np.empty(len(ref_line))
     nearest.distances(pred_line, ref_line, there)
     nearest.distances(ref_line, pred_line, back)
@@ -325,27 +351,11 @@ def _figures(  # type: ignore[no-untyped-def]
     strokes = compare(
         pred, pred_starts, ref, ref_starts, np.nan if bridged else total, length, start_tolerance, min_length
     )
-    forth_mean, back_mean = there.mean(), back.mean()
     squared = ((there * there).mean() + (back * back).mean()) / 2
     precision, recall = share_within(there, tolerance), share_within(back, tolerance)
     return (
-        total / length,
-        total,
-        length,
-        (forth_mean + back_mean) / 2,
-        forth_mean,
-        back_mean,
-        squared,
-        max(there.max(), back.max()),
-        strokes.tolerant_dtw,
-        strokes.order_cost,
-        strokes.direction_cost,
-        strokes.shape_cost,
-        strokes.order_agreement,
-        strokes.direction_agreement,
-        strokes.start_distance,
-        strokes.start_accuracy,
-        precision,
-        recall,
-        harmonic_mean(precision, recall),
+        (total / length, total, length),
+        (there.mean(), back.mean(), squared, max(there.max(), back.max())),
+        strokes,
+        (precision, recall, harmonic_mean(precision, recall)),
     )

@@ -35,7 +35,7 @@ MAX_POINTS = 10_000_000
 
 
 class TooLong(DataError):
-    """An ink would have more than `MAX_POINTS` points once resampled."""
+    """An ink would have more than `MAX_POINTS` points once resampled, or runs beyond what can be squared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +120,8 @@ class Normalization:
         DataError
             The inks are in different frames, or the reference is empty or has no extent that could be the unit.
         TooLong
-            The step is so small, or an ink so long, that it would have more than `MAX_POINTS` points.
+            The step is so small, or an ink so long, that it would have more than `MAX_POINTS` points; or coordinates
+            are too large to be squared.
         """
         if not ref.strokes:
             raise DataError("the reference is empty; nothing can be compared with it")
@@ -158,7 +159,7 @@ class Normalization:
         np.cumsum([len(s) for s in ink.strokes], out=starts[1:])
         points = np.concatenate(ink.strokes)
         if not (np.abs(points).max() * scale < 1e100):
-            raise DataError(f"the {name} holds {np.abs(points).max():.3g}; such coordinates cannot be squared")
+            raise TooLong(f"the {name} holds {np.abs(points).max():.3g}; such coordinates cannot be squared")
         points = (points - origin) * scale
         step = float(self.step or 0.0)
         if step:

@@ -55,7 +55,7 @@ FIGURES = (
     Figure("direction_cost", "DTW due to direction", worst=False),
     Figure("shape_cost", "DTW due to shape", worst=False),
     Figure("chamfer", "Chamfer"),
-    Figure("chamfer_pred_to_ref", "Chamfer, prediction to reference", told=False),
+    Figure("chamfer_pred_to_ref", "Chamfer, prediction to reference", told=False, worst=False),
     Figure("chamfer_ref_to_pred", "Chamfer, reference to prediction", told=False),
     Figure("chamfer_squared", "Chamfer, squared", told=False),
     Figure("hausdorff", "Hausdorff"),

@@ -6,14 +6,14 @@ the small ones made with the records; overlay and rendering are drawn by the bro
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from html import escape
 from importlib.resources import files
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from inktraj.io.html import packed, packed_strokes, script_json
 
 SIZE_LIMIT = 80_000_000
 """Bytes after which further pages are listed without pictures and strokes, so that browsers still open the file."""
@@ -57,7 +57,7 @@ class Report:
             facts.append(f"pen {page['pen']:.1f} px")
         data = ""
         if picture is not None and self._written < SIZE_LIMIT:
-            data = f'<script type="application/json">{_script_json(_page_data(page, picture))}</script>'
+            data = f'<script type="application/json">{script_json(_page_data(page, picture))}</script>'
         elif picture is not None:
             facts.append("not shown here: the report has grown too large")
         self._put(
@@ -94,7 +94,7 @@ def _page_data(page: dict[str, Any], picture: bytes) -> dict[str, Any]:
                 "t": word["text"],
                 "r": word["rendered_text"],
                 "m": int(word["match"]),
-                "p": _tenths(word["polygon"]),
+                "p": packed(word["polygon"]),
                 "s": _strokes(word["strokes"]),
             }
             for word in page["words"]
@@ -103,28 +103,7 @@ def _page_data(page: dict[str, Any], picture: bytes) -> dict[str, Any]:
 
 
 def _strokes(points: list[list[float]]) -> list[list[int]]:
-    """Return each stroke without the points that a straight line replaces within `TOLERANCE`."""
-    import cv2
-
     if not points:
         return []
-    array = np.asarray(points, dtype=np.float32)
-    strokes = np.split(array[:, :2], np.flatnonzero(array[:, 2])[1:])
-    return [_tenths(cv2.approxPolyDP(np.ascontiguousarray(s), TOLERANCE, False)) for s in strokes]
-
-
-def _tenths(points: ArrayLike) -> list[int]:
-    """Return x, y, then the steps dx, dy, …, in tenths of a pixel."""
-    array = np.asarray(points, dtype=np.float64).reshape(-1, 2)
-    tenths = (array * 10).round().astype(np.int64)
-    tenths[1:] -= tenths[:-1].copy()
-    flat: list[int] = tenths.ravel().tolist()
-    return flat
-
-
-def _script_json(data: Any) -> str:
-    """Return JSON that cannot end the script element it stands in, whatever its texts hold."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    array = np.asarray(points, dtype=np.float64)
+    return packed_strokes(np.split(array[:, :2], np.flatnonzero(array[:, 2])[1:]), TOLERANCE)

@@ -1,0 +1,41 @@
+"""What self-contained HTML reports share: data that cannot leave its script element, and strokes in few characters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FARTHEST = 1e6
+"""Coordinates beyond this are drawn at it: no picture shows them, and they must fit into an integer."""
+
+
+def script_json(data: Any) -> str:
+    """Return JSON that cannot end the script element it stands in, whatever its texts hold."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def packed(points: ArrayLike) -> list[int]:
+    """Return points ``(n, 2)`` as x, y, then the steps dx, dy, …, in tenths of a unit."""
+    array = np.asarray(points, dtype=np.float64).reshape(-1, 2).clip(-FARTHEST, FARTHEST)
+    tenths = (array * 10).round().astype(np.int64)
+    tenths[1:] -= tenths[:-1].copy()
+    flat: list[int] = tenths.ravel().tolist()
+    return flat
+
+
+def packed_strokes(strokes: Iterable[NDArray[Any]], tolerance: float) -> list[list[int]]:
+    """Pack strokes, each ``(n, 2)``, without the points that a straight line replaces within `tolerance` units."""
+    import cv2
+
+    out = []
+    for stroke in strokes:
+        within = np.ascontiguousarray(np.asarray(stroke, dtype=np.float64).clip(-FARTHEST, FARTHEST), dtype=np.float32)
+        out.append(packed(cv2.approxPolyDP(within, tolerance, False)))
+    return out

@@ -1,8 +1,8 @@
 """A server on 127.0.0.1 that speaks as Anthropic, OpenAI and Google do, and misbehaves on command.
 
 Each request is known by its content, so that its n-th attempt meets what was planned for it, whatever the order in
-which threads come. Faults are planned by hand (`faults`: key → what its first, second … attempt meets), or drawn (`rate`,
-`kinds`, `seed`; at most `most` in a row for one request). `answer` writes the replies.
+which threads come. Faults are planned by hand (`faults`: key → what its first, second … attempt meets), or drawn
+(`rate`, `kinds`, `seed`; at most `most` in a row for one request). `answer` writes the replies.
 
     with FakeProvider(answer=lambda asked: "(1, 2, 1)") as fake:
         model = load_model("claude", base_url=fake.url("anthropic"))

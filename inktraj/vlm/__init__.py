@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from inktraj.errors import DataError
 from inktraj.vlm.cost import Budget, Price, cost_of
@@ -26,7 +26,7 @@ from inktraj.vlm.protocol import (
     Text,
 )
 from inktraj.vlm.retry import OnRetry, Retry, RetryPolicy
-from inktraj.vlm.table import Table, load_table
+from inktraj.vlm.table import Frame, Table, load_table
 
 __all__ = [
     "VLM",
@@ -82,7 +82,7 @@ def load_model(
     frame, limits
         Instead of what the table says; see `inktraj.vlm.VLM`.
     timeout
-        Seconds for one call.
+        Seconds that one call may go without a sign from the server.
     policy, on_retry
         How to retry, and what to call before each wait (in the asking thread).
     extra
@@ -107,6 +107,8 @@ def load_model(
     """
     table = models if isinstance(models, Table) else load_table(models)
     kind, colon, rest = spec.partition(":")
+    if frame is not None and frame not in get_args(Frame):
+        raise DataError(f"a coordinate frame is one of {', '.join(get_args(Frame))}, not {frame!r}")
     local = spec == "inktraj" or (colon and kind in _EXAMPLES)
     remote = {"base_url": base_url, "key_env": key_env, "extra": extra, "max_tokens_param": max_tokens_param}
     if local and (given := [name for name, value in remote.items() if value is not None]):

@@ -14,12 +14,17 @@ from inktraj.errors import DataError, MissingDependency
 from inktraj.vlm.cost import Price
 from inktraj.vlm.keys import check_url, find_key, redact
 from inktraj.vlm.limits import ImageLimits
-from inktraj.vlm.protocol import ProviderError, Reply, Request
+from inktraj.vlm.protocol import ModelClosed, ProviderError, Reply, Request
 from inktraj.vlm.retry import OnRetry, Retrier, RetryPolicy, may_pass, retry_after
 
 T = TypeVar("T")
 
 _MOST_TOLD = 600
+_HINTS = {
+    "max_completion_tokens": ' (this server may know the limit as max_tokens: max_tokens_param="max_tokens")',
+    "max_tokens": ' (this server may know the limit by another name: max_tokens_param="max_completion_tokens")',
+    "temperature": " (newer models take no temperature: ask for none)",
+}
 _TRANSPORTS = frozenset(["httpx", "httpx2", "httpcore", "requests", "urllib3", "aiohttp"])
 
 
@@ -40,7 +45,7 @@ class Settings:
     key_env
         Environment variables of which the first that is set holds the key.
     timeout
-        Seconds for one call.
+        Seconds that one call may go without a sign from the server.
     policy, on_retry
         Of retries. The callback is called in the asking thread.
     extra
@@ -173,7 +178,7 @@ class Hosted(ABC):
         except ProviderError as err:
             error = err
         except Exception as err:
-            told = self._told(err)
+            told = ModelClosed(f"{self.name} was closed") if self._retrier.gate.closed else self._told(err)
             if told is None:
                 raise
             error = told
@@ -201,6 +206,8 @@ class Hosted(ABC):
             text = f"{self.name} answered with status {status}: {self.clean(_message(body) or str(err))}"
             if status in (401, 403):
                 text += f" (is the key in {' or '.join(self.settings.key_env)} right?)"
+            elif status in (400, 422):
+                text += next((hint for word, hint in _HINTS.items() if word in text), "")
             wait = retry_after(headers, body) if passing else None
             return ProviderError(text, retryable=passing, retry_after=wait, status=status)
         if kind in ("APIConnectionError", "APITimeoutError") or modules & _TRANSPORTS or isinstance(err, OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -25,6 +26,8 @@ def find_key(names: Iterable[str], base_url: str | None, model: str) -> str:
     names = list(names)
     for name in names:
         if key := os.environ.get(name, "").strip():
+            if not key.isascii() or not key.isprintable() or " " in key:
+                raise ProviderError(f"the key in {name} holds a space, a line end or a letter no key has; copy it anew")
             return key
     if base_url is not None and is_loopback(base_url):
         return NO_KEY
@@ -66,7 +69,8 @@ def is_loopback(url: str) -> bool:
 
 
 def redact(text: str, keys: Iterable[str]) -> str:
-    """Return a text without any of the keys that it may quote."""
+    """Return a text without any of the keys, and the passwords in addresses, that it may quote."""
+    text = re.sub(r"(\w://)[^/\s@]+@", r"\1", text)
     for key in keys:
         if len(key) >= 4 and key != NO_KEY:
             text = text.replace(key, "[key]")

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from inktraj.errors import DataError, ParseError
 from inktraj.vlm.cost import Price
@@ -25,7 +25,7 @@ class Replay:
     ``text``; ``stop_reason`` ("end" where left out), ``model``, ``input_tokens``, ``output_tokens``, ``cached_tokens``,
     ``thinking_tokens``, ``seconds`` and ``raw_stop`` where they were recorded. Other fields are passed over, and so are
     lines with an ``error``, and a last line that was cut while it was written. A request's reply is that of its `key`,
-    else of its `digest`, else of its `sample`; a sample that was asked about in several ways has no reply by its name.
+    else of its `sample`, else of its `digest`; a sample that was asked about in several ways has no reply by its name.
 
     Parameters
     ----------
@@ -59,15 +59,14 @@ class Replay:
         self.limits = limits or ImageLimits()
         self.prices = prices
         try:
-            data = self.path.read_bytes()
+            with self.path.open("rb") as file:
+                self._replies, self._unclear, self._digest = _read(file, str(self.path))
         except OSError as err:
             raise DataError(f"recorded replies {self.path}: {err.strerror or err}") from err
-        self._replies, self._unclear = _read(data, str(self.path))
         if not self._replies:
             raise DataError(f"{self.path} holds no replies; each line is a JSON object with sample and text")
         models = sorted({reply.model for reply in self._replies.values() if reply.model})
         self.model_id = models[0] if len(models) == 1 else self.path.name
-        self._digest = hashlib.sha256(data).hexdigest()
 
     def __repr__(self) -> str:
         return f"<Replay {self.path}: {len(self._replies)} names>"
@@ -80,13 +79,18 @@ class Replay:
         ProviderError
             There is none, or several that differ.
         """
-        for name in (request.key, request.digest(), request.sample):
+        for name in self._names(request):
             if name in self._unclear:
                 raise ProviderError(f"{self.path} has several replies to {name!r}, and they differ; ask by key")
             if name in self._replies:
                 return self._replies[name]
         asked = request.sample or request.key or request.digest()
         raise ProviderError(f"{self.path} has no reply to {asked!r}; was it recorded for other samples?")
+
+    def _names(self, request: Request) -> Iterator[str]:
+        yield request.key
+        yield request.sample
+        yield request.digest()  # last, as it takes reading the images
 
     def describe(self) -> dict[str, Any]:
         """Return what decides the answers: the file's content."""
@@ -96,11 +100,16 @@ class Replay:
         """Do nothing: no connection is open."""
 
 
-def _read(data: bytes, path: str) -> tuple[dict[str, Reply], set[str]]:
-    """Return the replies by name, and the names of samples with several that differ."""
+def _read(file: BinaryIO, path: str) -> tuple[dict[str, Reply], set[str], str]:
+    """Return the replies by name, the names of samples with several that differ, and the content's SHA-256."""
     replies: dict[str, Reply] = {}
     unclear: set[str] = set()
-    for number, record in _records(data, path):
+    told = hashlib.sha256()
+    for number, line in enumerate(file, 1):
+        told.update(line)
+        record = _record(line, number, path)
+        if record is None:
+            continue
         reply = _reply(record, f"{path}, line {number}")
         names = {field: record[field] for field in _NAMES if isinstance(record.get(field), str) and record[field]}
         if not names:
@@ -113,24 +122,22 @@ def _read(data: bytes, path: str) -> tuple[dict[str, Reply], set[str]]:
                     f"{path}, line {number}: another reply to {name!r} stands above, and it is not the same"
                 )
             unclear.add(name)
-    return replies, unclear
+    return replies, unclear, told.hexdigest()
 
 
-def _records(data: bytes, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError as err:
-            if number == len(lines) > 1:
-                return  # without its line end: cut while it was written
-            raise ParseError(f"{path}, line {number}: not JSON ({err})") from err
-        if not isinstance(record, dict):
-            raise ParseError(f"{path}, line {number}: a JSON object is expected, not {type(record).__name__}")
-        if not record.get("error"):
-            yield number, record
+def _record(line: bytes, number: int, path: str) -> dict[str, Any] | None:
+    """Return a line's record; None for one that is empty, tells of an error, or was cut while it was written."""
+    if not line.strip():
+        return None
+    try:
+        record = json.loads(line)
+    except ValueError as err:
+        if number > 1 and not line.endswith(b"\n"):
+            return None
+        raise ParseError(f"{path}, line {number}: not JSON ({err})") from err
+    if not isinstance(record, dict):
+        raise ParseError(f"{path}, line {number}: a JSON object is expected, not {type(record).__name__}")
+    return None if record.get("error") else record
 
 
 def _reply(record: dict[str, Any], where: str) -> Reply:

@@ -123,6 +123,11 @@ class Gate:
         """End all waits, for good."""
         self._closed.set()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed.is_set()
+
 
 class Retrier:
     """Calls until it works or the policy says to stop; thread-safe."""
@@ -149,7 +154,7 @@ class Retrier:
                 retryable=True,
                 retry_after=held,
             )
-        self.gate.pass_through()
+        self._enter()
         end = time.monotonic() + self.policy.total
         attempt = 0
         while True:
@@ -169,16 +174,24 @@ class Retrier:
             if self._on_retry is not None:
                 self._on_retry(Retry(self._name, attempt, wait, error, sample))
             self.gate.sleep(wait)
+            self._enter()
+
+    def _enter(self) -> None:
+        """Wait until the gate is open; those who were held do not all go through it in one moment."""
+        while held := self.gate.remaining():
             self.gate.pass_through()
+            self.gate.sleep(self._draw() * min(self.policy.first, held / 10))
+        self.gate.pass_through()
+
+    def _draw(self) -> float:
+        with self._lock:
+            return self._random.random()
 
     def _wait(self, error: ProviderError, attempt: int) -> float:
         most = min(self.policy.longest, self.policy.first * 2.0 ** min(attempt - 1, 60))
-        with self._lock:
-            draw = self._random.random()
         if error.retry_after is None:
-            return draw * most
-        # All threads were held until the same moment: without a draw they would all come back in it.
-        return error.retry_after + draw * min(most, error.retry_after / 10)
+            return self._draw() * most
+        return error.retry_after + self._draw() * min(most, error.retry_after / 10)
 
 
 def _after(error: ProviderError, attempts: int, why: str) -> ProviderError:

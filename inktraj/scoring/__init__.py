@@ -1,7 +1,7 @@
 """Predictions × references → scores; `inktraj score` on the command line."""
 
-from inktraj.scoring.run import score
+from inktraj.scoring.run import score, score_pairs
 from inktraj.scoring.scores import Drawing, ScoredWord, Scores
 from inktraj.scoring.writing import read_scores
 
-__all__ = ["Drawing", "ScoredWord", "Scores", "read_scores", "score"]
+__all__ = ["Drawing", "ScoredWord", "Scores", "read_scores", "score", "score_pairs"]

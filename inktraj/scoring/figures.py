@@ -54,6 +54,7 @@ FIGURES = (
     Figure("order_cost", "DTW due to order", worst=False),
     Figure("direction_cost", "DTW due to direction", worst=False),
     Figure("shape_cost", "DTW due to shape", worst=False),
+    Figure("dtw_placed", "DTW, best place and scale", worst=False),
     Figure("chamfer", "Chamfer"),
     Figure("chamfer_pred_to_ref", "Chamfer, prediction to reference", told=False, worst=False),
     Figure("chamfer_ref_to_pred", "Chamfer, reference to prediction", told=False),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,9 +24,9 @@ from inktraj.metrics.readability import (
 from inktraj.metrics.signature import Signature
 from inktraj.metrics.trajectory import for_each
 from inktraj.scoring.figures import FloatArray
-from inktraj.scoring.matching import Matched, Pair, match
+from inktraj.scoring.matching import Pair, match
 from inktraj.scoring.scores import CLUSTERS, Drawing, Grouping, ScoredWord, Scores, labels
-from inktraj.scoring.sources import Place, Words, read_words
+from inktraj.scoring.sources import Place, Word, read_words
 
 if TYPE_CHECKING:
     from inktraj.ocr import Recognizer
@@ -96,16 +96,62 @@ def score(
         A side cannot be read, words have one name, nothing matches, nothing could be scored, or style is asked for and
         a writer is not known.
     """
-    if drawing.clusters not in CLUSTERS:
-        raise DataError(f"clusters are {', '.join(CLUSTERS)}, not {drawing.clusters!r}")
     references = read_words(ref, ref_form, reference=True)
     predictions = read_words(pred, pred_form)
     matched = match(predictions, references)
+    scores = score_pairs(
+        matched.pairs,
+        evaluation=evaluation,
+        recognizer=recognizer,
+        rules=rules,
+        references_filtered_by=references_filtered_by or references.filtered_by,
+        style=style,
+        drawing=drawing,
+        by=by,
+        threads=threads,
+        progress=progress,
+    )
+    warnings = scores.warnings
+    if references.not_kept:
+        left_out = f"{references.not_kept} words of the references are of pages that were not kept, and left out"
+        warnings = (*warnings, left_out)
+    return replace(
+        scores,
+        references=_digest(references.words.values()),
+        unknown=matched.unknown,
+        empty=matched.empty,
+        unread=predictions.unread,
+        warnings=warnings,
+    )
+
+
+def score_pairs(
+    pairs: Sequence[Pair],
+    *,
+    evaluation: Evaluation = _EVALUATION,
+    recognizer: Recognizer | str | None = None,
+    rules: TextRules = _RULES,
+    references_filtered_by: str | None = None,
+    style: StyleModel | str | Path | None = None,
+    drawing: Drawing = _DRAWING,
+    by: Sequence[Grouping] = (),
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> Scores:
+    """Score predictions that are matched already; parameters are those of `score`.
+
+    Raises
+    ------
+    DataError
+        Nothing could be scored, or style is asked for and a writer is not known.
+    """
+    if drawing.clusters not in CLUSTERS:
+        raise DataError(f"clusters are {', '.join(CLUSTERS)}, not {drawing.clusters!r}")
     tell = progress or _silent
     reader = _reader(recognizer)
     model = _model(style)
-    digest = _digest(references)
-    table = _Table.empty(matched)
+    digest = _digest([pair.ref for pair in pairs])
+    table = _Table.empty(pairs)
     # What would end in an error is told before the work is done.
     for grouping in by:
         labels([_scored(table, k, rules) for k in range(len(table.pairs))], grouping)
@@ -119,22 +165,17 @@ def score(
     if reader is not None:
         label = f"{reader.name} {reader.version}"
         signatures.append(_score_readability(table, reader, label, rules, tell))
-        warnings.append(independence_warning(label, references_filtered_by or references.filtered_by))
+        warnings.append(independence_warning(label, references_filtered_by))
     if model is not None:
         signatures.append(_score_style(table, model, tell))
-    if references.not_kept:
-        warnings.append(f"{references.not_kept} words of the references are of pages that were not kept, and left out")
     return Scores(
         tuple(_scored(table, k, rules) for k in range(len(table.pairs))),
         table.columns,
         tuple(signatures),
         digest,
         drawing,
-        matched.unknown,
-        matched.empty,
-        predictions.unread,
-        tuple(filter(None, warnings)),
-        tuple(by),
+        warnings=tuple(filter(None, warnings)),
+        groupings=tuple(by),
     )
 
 
@@ -147,8 +188,8 @@ class _Table:
     readings: list[str | None]
 
     @classmethod
-    def empty(cls, matched: Matched) -> _Table:
-        return cls(list(matched.pairs), {}, [None] * len(matched.pairs))
+    def empty(cls, pairs: Sequence[Pair]) -> _Table:
+        return cls(list(pairs), {}, [None] * len(pairs))
 
     def column(self, name: str) -> FloatArray:
         """Return a column, made of NaN at first."""
@@ -277,12 +318,11 @@ def _model(style: Any) -> StyleModel | None:
     return StyleModel.load(style)
 
 
-def _digest(references: Words) -> str:
+def _digest(references: Iterable[Word]) -> str:
     """Return the SHA-256 of the references, whatever their order and form."""
     content = hashlib.sha256()
-    for name in sorted(references.words):
-        ink = references.words[name].ink
-        content.update(f"{name}\0".encode("utf-8", "surrogatepass"))
-        for stroke in ink.strokes if ink is not None else ():
+    for word in sorted(references, key=lambda word: word.name):
+        content.update(f"{word.name}\0".encode("utf-8", "surrogatepass"))
+        for stroke in word.ink.strokes if word.ink is not None else ():
             content.update(len(stroke).to_bytes(8, "little") + stroke.astype("<f8").tobytes())
     return content.hexdigest()

@@ -1,4 +1,4 @@
-"""Strokes one by one: assignment, matching, order, direction, start, pen-ups, and what each costs of a DTW."""
+"""Strokes one by one: matching, order, direction, start, pen-ups, and what each costs of a DTW."""
 
 import sys
 from pathlib import Path
@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from scipy.stats import kendalltau
 
 from inktraj.arclength import resample
 from inktraj.errors import DataError
 from inktraj.metrics import strokes as module
-from inktraj.metrics.assignment import linear_assignment
 from inktraj.metrics.strokes import (
     compare,
     decompose,
@@ -66,63 +66,6 @@ def shuffled(rng, strokes):
     return [strokes[i][::-1] if turned[i] else strokes[i] for i in order], order, turned
 
 
-# ---------------------------------------------------------------- assignment
-
-
-def assert_optimal(cost):
-    rows, columns = linear_assignment(cost)
-    expected_rows, expected_columns = linear_sum_assignment(cost)
-    assert (np.diff(rows) > 0).all()
-    assert len(set(columns.tolist())) == len(rows) == min(cost.shape)
-    np.testing.assert_allclose(cost[rows, columns].sum(), cost[expected_rows, expected_columns].sum(), rtol=1e-12)
-    return columns
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (9, 9), (9, 14), (14, 9), (40, 41)])
-def test_assignment_is_scipys_on_random_costs(rng, shape):
-    for _ in range(30):
-        cost = rng.normal(size=shape)
-        np.testing.assert_array_equal(assert_optimal(cost), linear_sum_assignment(cost)[1])
-
-
-@settings(max_examples=200)
-@given(arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(-2, 2).map(float)))
-def test_assignment_of_tied_costs_is_as_cheap_as_scipys(cost):
-    first = assert_optimal(cost)
-    np.testing.assert_array_equal(first, linear_assignment(cost)[1])
-
-
-def test_assignment_of_equal_costs_takes_the_first_columns():
-    np.testing.assert_array_equal(linear_assignment(np.ones((3, 5)))[1], [0, 1, 2])
-
-
-def test_assignment_of_300_rows(rng):
-    assert_optimal(rng.random((300, 300)))
-    assert_optimal(rng.integers(0, 5, (300, 300)).astype(float))
-    assert_optimal(np.outer(np.arange(300.0), np.arange(300.0)))  # the worst case for augmenting paths
-
-
-@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
-def test_assignment_without_rows_or_columns_is_empty(shape):
-    rows, columns = linear_assignment(np.zeros(shape))
-    assert len(rows) == len(columns) == 0
-
-
-@pytest.mark.parametrize(
-    ("cost", "message"),
-    [
-        (np.zeros(3), "shape"),
-        ([[1.0, np.nan]], "NaN"),
-        ([[1.0, np.inf]], "infinity"),
-        ([["a"]], "not a matrix of numbers"),
-        ([[1.0], [1.0, 2.0]], "not a matrix of numbers"),
-    ],
-)
-def test_assignment_refuses_what_is_no_matrix_of_finite_costs(cost, message):
-    with pytest.raises(DataError, match=message):
-        linear_assignment(cost)
-
-
 # ---------------------------------------------------------------- matching against its twin
 
 
@@ -158,16 +101,31 @@ def test_parts_are_those_of_the_slow_twin(pred, ref):
     np.testing.assert_allclose(decompose(*both(pred, ref)), expected, rtol=1e-9, atol=1e-9)
 
 
+def least_by_scipy(cost):
+    """The least that can be paid, with what strokes left over pay taken off their pairs first."""
+    n, m = cost.shape
+    alone = cost.min(axis=0 if n <= m else 1, keepdims=True)
+    rows, columns = linear_sum_assignment(cost - alone if n != m else cost)
+    return cost[rows, columns].sum() + np.delete(alone.ravel(), columns if n <= m else rows).sum()
+
+
 @pytest.mark.parametrize(("n", "m"), [(30, 30), (30, 24), (24, 30), (60, 1), (1, 60)])
 def test_bounds_leave_the_matching_optimal(rng, n, m):
     ref = word(rng, max(n, m), points=12)
     pred = [s + rng.normal(0, 0.05, s.shape) for s in ref][:n]
     pred, ref = shuffled(rng, pred)[0], ref[:m]
     cost = np.array([[min(align(p, r)[0], align(p[::-1].copy(), r)[0]) for r in ref] for p in pred])
-    alone = cost.min(axis=0 if n <= m else 1, keepdims=True)
-    rows, columns = linear_sum_assignment(cost - alone if n != m else cost)
-    paid = cost[rows, columns].sum() + np.delete(alone.ravel(), columns if n <= m else rows).sum()
-    assert match_strokes(*both(pred, ref)).tolerant_dtw.total == pytest.approx(paid, rel=1e-9)
+    assert match_strokes(*both(pred, ref)).tolerant_dtw.total == pytest.approx(least_by_scipy(cost), rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(7, 1), (9, 14), (14, 9), (40, 41), (300, 300)])
+@pytest.mark.parametrize("spread", [3, 1000])  # few places: many dots lie on each other, and ties abound
+def test_many_dots_are_matched_as_by_scipy(rng, shape, spread):
+    pred, ref = (rng.integers(0, spread, (n, 2)).astype(float) for n in shape)
+    found = match_strokes(*both(pred[:, None], ref[:, None]))
+    assert found.tolerant_dtw.total == pytest.approx(least_by_scipy(cdist(pred, ref)), rel=1e-9)
+    again = match_strokes(*both(pred[:, None], ref[:, None]))
+    np.testing.assert_array_equal(found.pairs, again.pairs)
 
 
 @settings(max_examples=100)

@@ -28,7 +28,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from inktraj.errors import DataError
-from inktraj.metrics.points import FloatArray, IntArray, as_points, as_strokes
+from inktraj.metrics.points import FloatArray, IntArray, as_limit, as_points, as_strokes
 from inktraj.metrics.wavefront import align
 
 TOLERANCE = 0.02
@@ -109,9 +109,8 @@ def ink_overlap(pred_to_ref: ArrayLike, ref_to_pred: ArrayLike, *, tolerance: fl
         Not two arrays of distances, an empty one, or a negative or NaN tolerance.
     """
     near, near_ref = _distances(pred_to_ref, "pred_to_ref"), _distances(ref_to_pred, "ref_to_pred")
-    if not tolerance >= 0:
-        raise DataError(f"tolerance is {tolerance!r}, expected a number of units, 0 or more")
-    precision, recall = float(share_within(near, tolerance)), float(share_within(near_ref, tolerance))
+    limit = as_limit(tolerance, "tolerance")
+    precision, recall = float(share_within(near, limit)), float(share_within(near_ref, limit))
     return InkOverlap(precision, recall, float(harmonic_mean(precision, recall)))
 
 

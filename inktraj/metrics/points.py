@@ -27,11 +27,19 @@ def as_points(points: ArrayLike, name: str) -> FloatArray:
         raise DataError(f"{name} has shape {out.shape}, expected (n, 2): x and y of each point")
     if not len(out):
         raise DataError(f"{name} is empty; an ink without points has no distance to another")
-    if not np.isfinite(out).all():
+    largest = np.abs(out).max()
+    if not np.isfinite(largest):
         raise DataError(f"{name} holds NaN or infinity; drop or repair such points first")
-    if np.abs(out).max() > 1e100:
-        raise DataError(f"{name} holds {np.abs(out).max():.3g}, expected coordinates below 1e100; were they decoded?")
+    if largest > 1e100:
+        raise DataError(f"{name} holds {largest:.3g}, expected coordinates below 1e100; were they decoded?")
     return out
+
+
+def as_limit(value: float, name: str) -> float:
+    """Return a length that something is compared with; DataError where it is negative or NaN."""
+    if not value >= 0:
+        raise DataError(f"{name} is {value!r}, expected a number of units, 0 or more")
+    return float(value)
 
 
 def as_strokes(points: ArrayLike, starts: ArrayLike, name: str) -> tuple[FloatArray, IntArray]:

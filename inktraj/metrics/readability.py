@@ -183,7 +183,35 @@ def count_edits(reading: Sequence[Hashable], target: Sequence[Hashable]) -> Edit
 
 
 @dataclass(frozen=True, slots=True)
-class Readability:
+class Rates:
+    """Edits over characters and over words, and the rates made of them; each is None where the target is empty."""
+
+    characters: EditCounts
+    words: EditCounts
+
+    @property
+    def ar(self) -> float | None:
+        """Accurate rate over characters; at most 1 and maybe negative."""
+        return self.characters.accurate_rate
+
+    @property
+    def cr(self) -> float | None:
+        """Correct rate over characters, in 0–1."""
+        return self.characters.correct_rate
+
+    @property
+    def cer(self) -> float | None:
+        """Character error rate."""
+        return self.characters.error_rate
+
+    @property
+    def wer(self) -> float | None:
+        """Word error rate."""
+        return self.words.error_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Readability(Rates):
     """How readable one sample is.
 
     Parameters
@@ -194,29 +222,7 @@ class Readability:
         False where there was no usable output.
     """
 
-    characters: EditCounts
-    words: EditCounts
     valid: bool = True
-
-    @property
-    def ar(self) -> float | None:
-        """Accurate rate over characters; at most 1 and maybe negative. None where the target is empty."""
-        return self.characters.accurate_rate
-
-    @property
-    def cr(self) -> float | None:
-        """Correct rate over characters, in 0–1; None where the target is empty."""
-        return self.characters.correct_rate
-
-    @property
-    def cer(self) -> float | None:
-        """Character error rate; None where the target is empty."""
-        return self.characters.error_rate
-
-    @property
-    def wer(self) -> float | None:
-        """Word error rate; None where the target is empty."""
-        return self.words.error_rate
 
 
 _DEFAULT_RULES = TextRules()
@@ -254,7 +260,7 @@ def score_text(reading: str | None, target: str, rules: TextRules = _DEFAULT_RUL
 
 
 @dataclass(frozen=True, slots=True)
-class ReadabilitySummary:
+class ReadabilitySummary(Rates):
     """How readable many samples are together.
 
     Parameters
@@ -269,8 +275,6 @@ class ReadabilitySummary:
         Those of them without a target, which have no value of their own.
     """
 
-    characters: EditCounts
-    words: EditCounts
     macro_ar: float | None
     macro_cr: float | None
     macro_cer: float | None
@@ -292,26 +296,6 @@ class ReadabilitySummary:
             samples=len(known),
             empty_targets=sum(s.characters.n == 0 for s in known),
         )
-
-    @property
-    def ar(self) -> float | None:
-        """Accurate rate, micro; None where no target holds anything."""
-        return self.characters.accurate_rate
-
-    @property
-    def cr(self) -> float | None:
-        """Correct rate, micro; None where no target holds anything."""
-        return self.characters.correct_rate
-
-    @property
-    def cer(self) -> float | None:
-        """Character error rate, micro; None where no target holds anything."""
-        return self.characters.error_rate
-
-    @property
-    def wer(self) -> float | None:
-        """Word error rate, micro; None where no target holds anything."""
-        return self.words.error_rate
 
     def to_json(self) -> dict[str, Any]:
         """Return plain numbers and names."""

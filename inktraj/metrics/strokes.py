@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from inktraj.errors import DataError
 from inktraj.metrics.assignment import augment, nearest, relax
-from inktraj.metrics.points import FloatArray, IntArray, as_points, as_strokes
+from inktraj.metrics.points import FloatArray, IntArray, as_limit, as_points, as_strokes
 from inktraj.metrics.wavefront import align
 
 START_TOLERANCE = 0.05
@@ -268,7 +268,7 @@ def _cheapest(pair, across, cost, length, known, column):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def _assign(pair, across, cost, length, known, v):  # type: ignore[no-untyped-def]
-    """Return the column of each row: `assignment.solve` over a matrix which is computed as far as it matters.
+    """Return the column of each row: the least sum over a matrix which is computed as far as it matters.
 
     Entries start as lower bounds and only ever grow, to the true cost at most. A column enters the tree only by an
     entry that is computed, so every pair of the result is tight, u + v = cost, with its true cost. The prices are
@@ -528,12 +528,6 @@ def _checked(
     return flat
 
 
-def _least(value: float, name: str) -> float:
-    if not value >= 0:
-        raise DataError(f"{name} is {value!r}, expected a number of units, 0 or more")
-    return float(value)
-
-
 def match_strokes(pred: ArrayLike, pred_starts: ArrayLike, ref: ArrayLike, ref_starts: ArrayLike) -> StrokeMatching:
     """Match strokes one to one, in either direction, so that what is paid in all is least.
 
@@ -593,7 +587,7 @@ def score_strokes(
         As of `match_strokes`, or a tolerance or length that is negative or NaN.
     """
     flat = _checked(pred, pred_starts, ref, ref_starts)
-    limits = _least(start_tolerance, "start_tolerance"), _least(min_length, "min_length")
+    limits = as_limit(start_tolerance, "start_tolerance"), as_limit(min_length, "min_length")
     scores: StrokeScores = compare(*flat, math.nan, 0, *limits)
     return scores
 
@@ -627,7 +621,7 @@ def direction_agreement(
     where `min_length` is negative or NaN.
     """
     pair = _pair(*_checked(pred, pred_starts, ref, ref_starts))
-    return float(_direction(pair, _match(pair), _least(min_length, "min_length"))[0])
+    return float(_direction(pair, _match(pair), as_limit(min_length, "min_length"))[0])
 
 
 def start_distance(pred: ArrayLike, ref: ArrayLike) -> float:
@@ -640,7 +634,7 @@ def start_accuracy(pred: ArrayLike, ref: ArrayLike, *, tolerance: float = START_
 
     Raises DataError as `as_points` does, or where `tolerance` is negative or NaN.
     """
-    return float(start_distance(pred, ref) <= _least(tolerance, "tolerance"))
+    return float(start_distance(pred, ref) <= as_limit(tolerance, "tolerance"))
 
 
 def penup_error(pred: ArrayLike, pred_starts: ArrayLike, ref: ArrayLike, ref_starts: ArrayLike) -> int:

@@ -212,16 +212,11 @@ def chamfer(pred: ArrayLike, ref: ArrayLike) -> Chamfer:
         Arrays of another form, empty, or holding NaN, infinity or numbers too large to be squared.
     """
     there, back = nearest_distances(pred, ref)
-    return chamfer_of(there, back)
-
-
-def chamfer_of(pred_to_ref: FloatArray, ref_to_pred: FloatArray) -> Chamfer:
-    """Return what `chamfer` does, from the distances that `nearest_distances` found."""
     return Chamfer(
-        float(pred_to_ref.mean()),
-        float(ref_to_pred.mean()),
-        float(np.square(pred_to_ref).mean() + np.square(ref_to_pred).mean()) / 2,
-        float(max(pred_to_ref.max(), ref_to_pred.max())),
+        float(there.mean()),
+        float(back.mean()),
+        float(np.square(there).mean() + np.square(back).mean()) / 2,
+        float(max(there.max(), back.max())),
     )
 
 

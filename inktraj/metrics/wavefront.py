@@ -247,12 +247,6 @@ def align(a, b):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def align_total(a, b):  # type: ignore[no-untyped-def]
-    """Return the least sum of distances over all paths."""
-    return warp(a, b, False, -1, None)[0]
-
-
-@_jit
 def _replay(ax, ay, bx, by, mirrored, squared, band, before, last, now, choices, first, end):  # type: ignore[no-untyped-def]
     """Compute the diagonals [first, end), and by which step each cell was reached; return the rotated buffers."""
     n, m = len(ax), len(bx)

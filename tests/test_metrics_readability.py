@@ -225,6 +225,8 @@ def test_the_signature_names_rules_and_recogniser():
         ("other 1", ()),
         ("r 1", ("same recogniser", "independent")),
         ("r 2", ("another version of it, r 2,",)),
+        ("R 1", ("independent",)),
+        (" ", ()),
     ],
 )
 def test_a_recogniser_that_filtered_the_references_is_told(filtered_by, words):

@@ -586,6 +586,14 @@ def test_what_may_not_be_compared_is_refused():
         one.compare(score(records(), records()[:2]))
     with pytest.raises(DataError, match="same names, but other strokes"):
         one.compare(score(records(), records(shift=1.0)))
+    read = score(records(), records(), recognizer=Parrot(*TEXTS))
+    mended = [InkRecord(r.id, r.ink, r.text.upper(), r.extra) for r in records()]
+    with pytest.raises(DataError, match="3 references have another text, such as 'p1__w0'"):
+        read.compare(score(records(), mended, recognizer=Parrot(*TEXTS)))
+    assert one.compare(score(records(), mended))["dtw"]["all"].difference == 0  # nobody has read them
+    styled, swapped = (score(records(), records(writer=w), style=Hands()) for w in ("of p1", "of p2"))
+    with pytest.raises(DataError, match="3 references have another writer"):
+        styled.compare(swapped)
 
 
 # The command

@@ -7,8 +7,8 @@ Conventions
   points that are near the prediction. With points spaced evenly these are shares of ink.
 * AIoU and LDTW are those of PEN-Net (Z. Chen, D. Yang, J. Liang, X. Liu, Y. Wang, Z. Peng, S. Huang, "Complex
   Handwriting Trajectory Recovery: Evaluation Metrics and Algorithm", ACCV 2022, arXiv 2210.15879), **as we read it**:
-  the paper's aims are kept, but its code for the figures is not published, so its numbers cannot be matched digit by
-  digit.
+  the paper's aims are kept, but its public code trains the model and has no figures, so that its numbers cannot be
+  matched digit by digit.
 * In pictures the centre of the upper left pixel is (0, 0).
 
 AIoU here: the predicted trajectory is drawn one pixel thin and widened step by step, pixel distance by pixel distance,

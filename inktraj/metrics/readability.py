@@ -392,7 +392,7 @@ def independence_warning(recognizer: str, references_filtered_by: str | None) ->
     if not references_filtered_by:
         return ""
     own, other = recognizer.split(), references_filtered_by.split()
-    if own[:1] != other[:1]:
+    if [name.casefold() for name in own[:1]] != [name.casefold() for name in other[:1]]:
         return ""
     who = "the same recogniser" if own == other else f"another version of it, {' '.join(other)},"
     return (

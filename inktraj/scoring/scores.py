@@ -230,6 +230,14 @@ class Scores:
         names = [word.name for word in self.words]
         if set(names) == {word.name for word in other.words} and self.references != other.references:
             raise DataError("these scores may not be compared: the references have the same names, but other strokes")
+        for column, told in (("ar", "text"), ("style", "writer")):
+            first, second = ({w.name: getattr(w, told) for w in scores.words} for scores in (self, other))
+            changed = [name for name in first if name in second and first[name] != second[name]]
+            if column in self.columns and changed:
+                raise DataError(
+                    f"these scores may not be compared: {len(changed)} references have another {told}, such as "
+                    f"{changed[0]!r}"
+                )
         valid = [{word.name for word in scores.words if word.status == "valid"} for scores in (self, other)]
         either = set(names) - (valid[0] & valid[1])
         clusters = self._clusters()

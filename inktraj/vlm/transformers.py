@@ -5,6 +5,7 @@ Nothing is fetched: the folder must hold weights, configuration and tokenizer, a
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import threading
@@ -75,12 +76,13 @@ class Transformers:
         self._closed = False
         self._device = device or ("cuda" if self._torch.cuda.is_available() else "cpu")
         package = sdk("transformers", "transformers", f"running {folder}")
+        own = {"local_files_only": True, "trust_remote_code": False}
         try:
-            self._processor = package.AutoProcessor.from_pretrained(path, local_files_only=True)
-            model = package.AutoModelForImageTextToText.from_pretrained(path, local_files_only=True, dtype="auto")
-        except (OSError, ValueError, KeyError) as err:
+            self._processor = package.AutoProcessor.from_pretrained(path, **own)
+            model = package.AutoModelForImageTextToText.from_pretrained(path, dtype="auto", **own)
+        except (OSError, ValueError, KeyError, ImportError) as err:  # a processor may need a further package
             raise DataError(f"{folder} ({kind}) cannot be loaded as an image-text model: {err}") from err
-        self._version = str(package.__version__)
+        self._told = {"transformers": str(package.__version__), "sha256": _fingerprint(path)}
         self._model = model.to(self._device).eval()
 
     def __repr__(self) -> str:
@@ -105,7 +107,7 @@ class Transformers:
 
     def describe(self) -> dict[str, Any]:
         """Return what decides the answers; see `inktraj.vlm.VLM`."""
-        return {"provider": "transformers", "model": self.model_id, "transformers": self._version}
+        return {"provider": "transformers", "model": self.model_id, **self._told}
 
     def close(self) -> None:
         """Let the weights go, once a request under way is answered."""
@@ -155,6 +157,17 @@ def _messages(request: Request) -> list[dict[str, Any]]:
     if request.system:
         messages.insert(0, {"role": "system", "content": [{"type": "text", "text": request.system}]})
     return messages
+
+
+def _fingerprint(folder: Path) -> str:
+    """Return a SHA-256 of the settings and of the names and sizes of all files; weights take too long to read."""
+    told = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file():
+            told.update(f"{path.name} {path.stat().st_size}\n".encode())
+            if path.suffix in (".json", ".jinja"):
+                told.update(path.read_bytes())
+    return told.hexdigest()
 
 
 def _own_limits(folder: Path, limits: ImageLimits) -> ImageLimits:

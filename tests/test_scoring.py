@@ -568,6 +568,8 @@ def test_two_systems_are_compared_on_the_same_words():
     assert (found["dtw"]["all"].count, found["dtw"]["valid"].count, found["dtw"]["valid"].left_out) == (3, 2, 1)
     assert found["dtw"]["valid"].second == pytest.approx(worse.figures["dtw"].valid.mean)
     assert found["dtw"]["all"].p_value >= 0.5  # of two pages nothing follows
+    parts = found["shape_cost"]
+    assert (parts["all"].difference, parts["all"].count, parts["valid"].count) == (None, 0, 2)
 
 
 def test_micro_figures_are_compared_as_such():

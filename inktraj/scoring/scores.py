@@ -220,26 +220,13 @@ class Scores:
         Raises
         ------
         DataError
-            The signatures differ, or the references do.
+            The signatures differ, or the references do: their names, strokes, or the texts and writers of figures.
         """
-        if len(self.signatures) != len(other.signatures):
-            told = [", ".join(s.metric for s in scores.signatures) for scores in (self, other)]
-            raise DataError(f"these scores may not be compared: one has {told[0]}, the other {told[1]}")
-        for own, others in zip(self.signatures, other.signatures, strict=True):
-            require_same(own, others)
+        _require_comparable(self, other)
         names = [word.name for word in self.words]
-        if set(names) == {word.name for word in other.words} and self.references != other.references:
-            raise DataError("these scores may not be compared: the references have the same names, but other strokes")
-        for column, told in (("ar", "text"), ("style", "writer")):
-            first, second = ({w.name: getattr(w, told) for w in scores.words} for scores in (self, other))
-            changed = [name for name in first if name in second and first[name] != second[name]]
-            if column in self.columns and changed:
-                raise DataError(
-                    f"these scores may not be compared: {len(changed)} references have another {told}, such as "
-                    f"{changed[0]!r}"
-                )
         valid = [{word.name for word in scores.words if word.status == "valid"} for scores in (self, other)]
         either = set(names) - (valid[0] & valid[1])
+        unusable = any(scores.counts["missing"] + scores.counts["invalid"] for scores in (self, other))
         clusters = self._clusters()
         options = self.drawing.options()
         options["clusters"] = None if clusters is None else dict(zip(names, clusters, strict=True))
@@ -249,6 +236,9 @@ class Scores:
                 options["per"] = self._named(figure.per) if figure.per else None
                 values = [scores._named(figure.column) for scores in (self, other)]
                 both = [side | dict.fromkeys(either & side.keys()) for side in values]
+                if unusable and not figure.worst:
+                    # What has no worst value says nothing of all words.
+                    values = [dict.fromkeys(side) for side in values]
                 out[figure.name] = {
                     "all": paired_bootstrap(*values, **options),
                     "valid": paired_bootstrap(*both, **options),
@@ -310,6 +300,29 @@ class Scores:
 
 _SIDES = ("all", "valid")
 _FEW = 10  # clusters below which percentile intervals are known to be too narrow
+
+
+def _require_comparable(first: Scores, second: Scores) -> None:
+    """Raise DataError where figures of one name were computed otherwise, or against other references."""
+    if len(first.signatures) != len(second.signatures):
+        kinds = [", ".join(s.metric for s in scores.signatures) for scores in (first, second)]
+        raise DataError(f"these scores may not be compared: one has {kinds[0]}, the other {kinds[1]}")
+    for own, others in zip(first.signatures, second.signatures, strict=True):
+        require_same(own, others)
+    known = {word.name: word for word in second.words}
+    if {word.name for word in first.words} == set(known) and first.references != second.references:
+        raise DataError("these scores may not be compared: the references have the same names, but other strokes")
+    for column, told in (("ar", "text"), ("style", "writer")):
+        changed = [
+            word.name
+            for word in first.words
+            if word.name in known and getattr(word, told) != getattr(known[word.name], told)
+        ]
+        if column in first.columns and changed:
+            raise DataError(
+                f"these scores may not be compared: {len(changed)} references have another {told}, such as "
+                f"{changed[0]!r}"
+            )
 
 
 def labels(words: Sequence[ScoredWord], grouping: Grouping) -> list[Any]:

@@ -166,12 +166,16 @@ def main() -> None:
         args.save.write_bytes(network.data)
     test = Test(args, network)
     figures = test.figures()
-    figures |= {"train_minutes": minutes + test.enrol_minutes, "enrol_minutes": test.enrol_minutes}
+    figures |= {
+        "network_sha256": network.hash,
+        "train_minutes": minutes + test.enrol_minutes,
+        "enrol_minutes": test.enrol_minutes,
+    }
     if args.recovered:
         figures |= test.recovered(args.inks, args.recovered)
     print(record.table(figures))
     settings = {name: getattr(args, name) for name in ("pictures", "seed", "threads", "recovered")}
-    settings |= {"inks": args.inks.name, "network": args.network or "trained", "network_sha256": network.hash}
+    settings |= {"inks": args.inks.name, "network": args.network}
     record.write(args.json, "style", settings, figures)
 
 

@@ -12,6 +12,7 @@ import pytest
 import inktraj
 from inktraj.recovery.scribe import Scribe
 from inktraj.recovery.weights import load_weights, models_folder
+from inktraj.style import StyleNetwork
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
 FOLDERS = sorted(path for path in MODELS.iterdir() if path.is_dir())
@@ -21,7 +22,7 @@ MOST_BYTES = 15_000_000  # of all weights together, in the wheel
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_the_card_tells_the_weights_checksum_and_size(folder):
     card = (folder / "README.md").read_text(encoding="utf-8")
-    weights = (folder / "weights.npz").read_bytes()
+    (weights,) = (path.read_bytes() for path in folder.iterdir() if path.suffix in (".npz", ".onnx"))
     assert hashlib.sha256(weights).hexdigest() in card
     (size,) = re.findall(r"\| size \| ([\d,]+) bytes \|", card)
     assert int(size.replace(",", "")) == len(weights)
@@ -51,3 +52,11 @@ def test_a_plain_hook_is_written_from_its_top_in_one_stroke():
     cv2.polylines(image, [path], False, 40, 4, cv2.LINE_AA)
     (stroke,) = inktraj.recover(image).strokes
     np.testing.assert_allclose(stroke[[0, -1]], path[[0, -1]], atol=2)
+
+
+def test_the_style_networks_report_is_of_the_shipped_file():
+    report = json.loads((MODELS / "style" / "training.json").read_text(encoding="utf-8"))
+    shipped = StyleNetwork.load()
+    assert report["figures"]["network_sha256"] == shipped.hash
+    assert 0 < report["figures"]["train_minutes"] < 20
+    assert 0.8 < report["figures"]["accuracy_1_word"] <= report["figures"]["accuracy_10_words"] <= 1

@@ -28,14 +28,15 @@ from inktraj.evaluation.published import NOTE
 from inktraj.evaluation.results import KINDS, EvaluationRun, Outcome
 from inktraj.evaluation.summary import (
     BY_RULE,
-    PLACED,
     Told,
     facts,
+    figure_of,
     flat,
     heading,
     headlines,
     method,
     published_table,
+    settings,
     tell,
     title,
     warnings,
@@ -45,7 +46,7 @@ from inktraj.ink import Ink
 from inktraj.io.files import write_bytes
 from inktraj.io.html import packed_strokes, script_json
 from inktraj.metrics.statistics import Summary
-from inktraj.scoring.figures import FIGURES, Figure
+from inktraj.scoring.figures import Figure
 from inktraj.scoring.scores import Twice
 from inktraj.vlm import Reply
 
@@ -148,7 +149,7 @@ def _list(lines: Iterable[str]) -> str:
 
 def _method(run: EvaluationRun) -> str:
     parts = [f"<h3>How it was measured</h3>{_list(method(run))}"]
-    for name, values in (("Costs", run.costs), ("Settings", run.settings)):
+    for name, values in (("Costs", run.costs), ("Settings", settings(run))):
         pairs = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in flat(values))
         if pairs:
             parts.append(f"<h3>{name}</h3><dl>{pairs}</dl>")
@@ -255,8 +256,7 @@ def _index(run: EvaluationRun) -> dict[str, Any]:
 
 def _figure(name: str) -> Figure:
     """Return the figure of a column of single samples."""
-    found = next((figure for figure in FIGURES if figure.name == name), PLACED)
-    return Figure(name, heading(found, arrow=False), found.better)
+    return Figure(name, heading(figure_of(name), arrow=False), figure_of(name).better)
 
 
 def _rounded(column: NDArray[np.float64]) -> list[float | None]:

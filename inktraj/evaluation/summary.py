@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inktraj.errors import DataError
 from inktraj.evaluation.published import NOTE, PUBLISHED, SOURCE
 from inktraj.evaluation.results import KINDS, EvaluationRun, Row
 from inktraj.evaluation.tables import Table, cell, escaped, percent, printable
@@ -15,10 +16,9 @@ from inktraj.scoring.scores import Twice
 HEADLINES = ("dtw", "dtw_placed", "chamfer", "tolerant_dtw", "ar", "cr", "style")
 """Figures of the tables, where the scores have them."""
 
-PLACED = Figure("dtw_placed", "DTW, placed", worst=False)
-_KNOWN = {PLACED.name: PLACED} | {figure.name: figure for figure in FIGURES}
+_KNOWN = {figure.name: figure for figure in FIGURES}
 
-_SHORT = {"tolerant_dtw": "DTW, any order", "ref_strokes": "strokes, reference"}
+_SHORT = {"dtw_placed": "DTW, placed", "tolerant_dtw": "DTW, any order", "ref_strokes": "strokes, reference"}
 
 BY_RULE = "All samples, by the paper's rule: what is not ok scores the declared worst"
 OK_ONLY = "Ok samples only, with their share of all"
@@ -40,6 +40,13 @@ class Told:
 def tell(run: EvaluationRun) -> list[Told]:
     """Compute all rows' figures."""
     return [Told(row, row.scores.figures) for row in run.rows]
+
+
+def figure_of(name: str) -> Figure:
+    """Return the figure of that name; raises DataError where there is none."""
+    if name not in _KNOWN:
+        raise DataError(f"there is no figure {name!r}; known are {', '.join(_KNOWN)}")
+    return _KNOWN[name]
 
 
 def headlines(rows: Sequence[Told]) -> list[Figure]:
@@ -134,6 +141,11 @@ def method(run: EvaluationRun) -> Iterator[str]:
     yield from dict.fromkeys(str(signature) for row in run.rows for signature in row.scores.signatures)
 
 
+def settings(run: EvaluationRun) -> dict[str, Any]:
+    """Return the settings without the signatures, which `method` gives."""
+    return {name: value for name, value in run.settings.items() if name != "signatures"}
+
+
 def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     """Return name and text of all values of nested tables; None is told as not known."""
     for name, value in values.items():
@@ -178,7 +190,7 @@ def summary_markdown(run: EvaluationRun, rows: Sequence[Told] | None = None) -> 
         *(f"- `{line}`" if "|" in line else f"- {line}" for line in method(run)),
         "",
     ]
-    for name, values in (("Costs", run.costs), ("Settings", run.settings)):
+    for name, values in (("Costs", run.costs), ("Settings", settings(run))):
         if values:
             parts += [f"## {name}", "", *_items(f"{label}: {text}" for label, text in flat(values)), ""]
     quoted = published_table()

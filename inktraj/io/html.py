@@ -32,10 +32,21 @@ def packed(points: ArrayLike) -> list[int]:
 
 def packed_strokes(strokes: Iterable[NDArray[Any]], tolerance: float) -> list[list[int]]:
     """Pack strokes, each ``(n, 2)``, without the points that a straight line replaces within `tolerance` units."""
+    return [
+        packed(_thinned(np.asarray(stroke, dtype=np.float64).clip(-FARTHEST, FARTHEST), tolerance))
+        for stroke in strokes
+    ]
+
+
+def _thinned(stroke: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
     import cv2
 
-    out = []
-    for stroke in strokes:
-        within = np.ascontiguousarray(np.asarray(stroke, dtype=np.float64).clip(-FARTHEST, FARTHEST), dtype=np.float32)
-        out.append(packed(cv2.approxPolyDP(within, tolerance, False)))
-    return out
+    within = np.ascontiguousarray(stroke, dtype=np.float32)
+    if len(within) > 1 and (within[0] == within[-1]).all():
+        # OpenCV takes such a stroke for a closed curve and lets it begin anywhere.
+        far = int(np.hypot(*(within - within[0]).T).argmax())
+        if not far:
+            return stroke[:1]
+        halves = [_thinned(part, tolerance) for part in (stroke[: far + 1], stroke[far:])]
+        return np.concatenate([halves[0], halves[1][1:]])
+    return cv2.approxPolyDP(within, tolerance, False).reshape(-1, 2).astype(np.float64)

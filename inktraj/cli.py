@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from inktraj.cli_eval import app as eval_app
 from inktraj.errors import DataError, InktrajError, RunError
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ app = typer.Typer(
 Segmenter = Annotated[str, typer.Option(help="'inkgap', or module:attribute of your own.")]
 Recoverer = Annotated[str, typer.Option(help="'scribe', 'scribe-fast', 'tracer', or module:attribute of your own.")]
 Recognizer = Annotated[str, typer.Option(help="'ppocr', or module:attribute of your own.")]
+
+app.add_typer(eval_app, name="eval")
 
 
 def main() -> None:

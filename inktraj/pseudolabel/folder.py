@@ -65,7 +65,7 @@ class RunFolder:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             self._check_owner()
-            self._lock = _locked(self.root / LOCK)
+            self._lock = locked(self.root / LOCK)
         except OSError as err:
             raise _writing_failed(self.root, err) from err
         try:
@@ -282,7 +282,7 @@ def _writing_failed(path: Path, err: OSError) -> RunError:
     return RunError(f"cannot write {path}: {err.strerror or err}; are its rights and the disk in order?")
 
 
-def _locked(path: Path) -> IO[bytes]:
+def locked(path: Path) -> IO[bytes]:
     """Open and lock a file; the system gives the lock back when the process ends, however it ends."""
     file = open(path, "a+b")  # noqa: SIM115 - held open for the whole run
     try:

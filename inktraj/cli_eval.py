@@ -1,0 +1,204 @@
+"""``inktraj eval``: arguments and progress; the work is in `inktraj.evaluation`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from inktraj.errors import DataError
+
+if TYPE_CHECKING:
+    from inktraj.evaluation import EvaluationRun, Watcher
+    from inktraj.vlm import Retry
+
+SOME_FAILED = 1
+
+app = typer.Typer(
+    help="Evaluate vision-language models on trajectory recovery.",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def evaluate(
+    context: typer.Context,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A name such as claude, gemini, kimi, gpt or qwen; PROVIDER/ID; replay:FILE; transformers:FOLDER; or "
+            "inktraj, this package's own recoverer."
+        ),
+    ] = None,
+    data: Annotated[str, typer.Option(help="Name or folder of the data set.")] = "demo",
+    out: Annotated[Path | None, typer.Option(help="Run folder; eval-MODEL-DATA unless given.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only this part of the data set.")] = None,
+    input: Annotated[str, typer.Option(help="What is shown: page or crop.")] = "page",
+    per: Annotated[str, typer.Option(help="A request for each word, or for all of a page: word or page.")] = "word",
+    form: Annotated[str, typer.Option(help="How points are to be written: tuples or tokens.")] = "tuples",
+    frame: Annotated[
+        list[str] | None,
+        typer.Option(help="Coordinate frame asked for: native, shared, or its name; may be repeated."),
+    ] = None,
+    read_as: Annotated[str, typer.Option(help="Frame in which answers are read: asked or auto.")] = "asked",
+    example: Annotated[bool, typer.Option(help="Show an example in the prompt.")] = True,
+    limit: Annotated[int | None, typer.Option(help="Samples at most, chosen by the seed.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of samples and of the example.")] = 0,
+    max_connections: Annotated[int, typer.Option(help="Requests at once.")] = 8,
+    max_cost: Annotated[float | None, typer.Option(help="Dollars after which nothing more is asked.")] = None,
+    max_tokens: Annotated[int, typer.Option(help="Tokens of an answer at most, for each word.")] = 8192,
+    temperature: Annotated[float | None, typer.Option(help="Sent only where given: newer models refuse it.")] = None,
+    send_seed: Annotated[bool, typer.Option("--send-seed", help="Send the seed to the model, too.")] = False,
+    base_url: Annotated[str | None, typer.Option(help="Another server that speaks the provider's interface.")] = None,
+    key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds that a call may go without a sign.")] = 300.0,
+    attempts: Annotated[int, typer.Option(help="Calls for one request at most.")] = 8,
+    models: Annotated[Path | None, typer.Option(help="Table of models of your own (TOML).")] = None,
+    recognizer: Annotated[
+        str, typer.Option(help="Reads the drawn predictions for AR and CR: ppocr, or none.")
+    ] = "none",
+    style: Annotated[Path | None, typer.Option(help="Model of train-style that knows the writers.")] = None,
+    any_occurrence: Annotated[
+        bool, typer.Option("--any-occurrence", help="Score repeated words against the occurrence that fits best.")
+    ] = False,
+    placed: Annotated[bool, typer.Option(help="Also DTW after the best translation and scale.")] = True,
+    threads: Annotated[int, typer.Option(help="For scoring; 0 for one a core.")] = 1,
+) -> None:
+    """Ask a model for the strokes of every word, score them, and write a run folder with a report.
+
+    The same command goes on where it was stopped. Exit code 1 says that some samples could not be asked.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if model is None:
+        raise DataError("no model was named: --model claude, --model inktraj, …")
+    from inktraj.evaluation import Plan, Prompt, evaluate_model
+    from inktraj.evaluation.summary import print_table
+    from inktraj.vlm import RetryPolicy, load_model
+
+    with _watched(sys.stderr.isatty()) as (watcher, on_retry):
+        vlm = load_model(
+            model,
+            base_url=base_url,
+            key_env=key_env,
+            timeout=timeout,
+            policy=RetryPolicy(attempts=attempts),
+            on_retry=on_retry,
+            models=models,
+        )
+        plan = Plan(
+            prompt=Prompt(cast(Any, input), cast(Any, per), cast(Any, form), example),
+            frames=tuple(frame or ["native"]),
+            read_as=read_as,
+            limit=limit,
+            seed=seed,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            send_seed=send_seed,
+            connections=max_connections,
+            max_cost=max_cost,
+            recognizer=None if recognizer == "none" else recognizer,
+            style=style,
+            any_occurrence=any_occurrence,
+            placed=placed,
+            threads=threads,
+        )
+        folder = out or Path(f"eval-{_safe(model)}-{_safe(data)}")
+        run = evaluate_model(vlm, data, folder, plan, split=split, watcher=watcher)
+    from rich.console import Console
+
+    print_table(run, Console())
+    _tell(run)
+
+
+def _tell(run: EvaluationRun) -> None:
+    typer.echo(f"report: {run.folder / 'report.html'}")
+    errors = sum(row.kinds["error"] for row in run.rows)
+    if errors:
+        why = run.stopped or next(o.reason for row in run.rows for o in row.outcomes if o.kind == "error")
+        typer.echo(
+            f"inktraj: {errors} samples could not be asked ({why}); the same command asks for them again", err=True
+        )
+        raise typer.Exit(SOME_FAILED)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="File for all figures; - for standard output.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="File for the table; - for standard output.")] = None,
+) -> None:
+    """Rank runs on the same references, with the significance of their differences."""
+    from inktraj.evaluation.compare import compare_runs
+    from inktraj.io.files import write_text
+
+    found = compare_runs(runs)
+    if str(json_file) != "-" and str(markdown) != "-":
+        from rich.console import Console
+
+        found.print(Console())
+    for target, text in (
+        (json_file, json.dumps(found.to_json(), indent=1, ensure_ascii=False) + "\n"),
+        (markdown, found.to_markdown()),
+    ):
+        if str(target) == "-":
+            typer.echo(text, nl=False)
+        elif target is not None:
+            write_text(target, text)
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-._" else "-" for c in Path(name).name if c != "/") or "run"
+
+
+@contextmanager
+def _watched(terminal: bool) -> Iterator[tuple[Watcher, Any]]:
+    """Progress on a terminal: replies, tokens, dollars, retries; then the stages of scoring."""
+    from inktraj.evaluation import Watcher
+
+    if not terminal:
+        yield Watcher(), None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    ) as bar:
+        asking = bar.add_task("asking", total=None, told="")
+        stages: dict[str, Any] = {}
+        waiting = [0]
+
+        class Shown(Watcher):
+            def asking(self, tally: Any, total: int) -> None:
+                done = tally.recorded + tally.answered + tally.errors
+                cost = "" if not tally.dollars else f", ${tally.dollars:.2f}"
+                tokens = f"{tally.input_tokens + tally.output_tokens:,} tokens{cost}" if tally.answered else ""
+                retries = f", {waiting[0]} retries" if waiting[0] else ""
+                errors = f", {tally.errors} errors" if tally.errors else ""
+                bar.update(asking, completed=done, total=total, told=f"{tokens}{retries}{errors}")
+
+            def scoring(self, stage: str, done: int, total: int) -> None:
+                if stage not in stages:
+                    stages[stage] = bar.add_task(stage, total=total, told="")
+                bar.update(stages[stage], completed=done, total=total)
+
+        def on_retry(retry: Retry) -> None:
+            waiting[0] += 1
+            if retry.wait >= 5:
+                bar.console.print(f"{retry.model}: {retry.error}; waiting {retry.wait:.0f} s", style="dim")
+
+        yield Shown(), on_retry

@@ -1,0 +1,174 @@
+"""Asks a model for all tasks, in several threads, each once, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from inktraj.errors import DataError, RunError
+from inktraj.evaluation.journal import Answer, Journal
+from inktraj.evaluation.tasks import Asking, Task
+from inktraj.vlm import Budget, ModelClosed, ProviderError, cost_of
+
+GIVE_UP = 5
+"""Requests in a row that are refused for good (key, rights, name of the model) after which the run ends."""
+
+_HOPELESS = frozenset([401, 403, 404])
+
+
+@dataclass
+class Tally:
+    """How far a run is; told to the progress display.
+
+    Parameters
+    ----------
+    total
+        Tasks in all; known once all were looked at.
+    recorded
+        Of them, answered in an earlier run.
+    answered, errors
+        In this run.
+    retries
+        Calls that failed and were made again.
+    input_tokens, output_tokens
+        Of this run.
+    dollars
+        Of this run; None where a price or a count is not known.
+    """
+
+    total: int = 0
+    recorded: int = 0
+    answered: int = 0
+    errors: int = 0
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float | None = 0.0
+    stopped: str = ""
+
+
+Progress = Callable[[Tally], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a run went, and the key of each task's reply: by frame and name of the task."""
+
+    tally: Tally
+    keys: dict[tuple[str, str], str]
+
+
+def ask_all(
+    tasks: Iterable[Task],
+    asking: Asking,
+    journal: Journal,
+    *,
+    connections: int,
+    max_cost: float | None = None,
+    progress: Progress | None = None,
+) -> Asked:
+    """Ask for every task whose reply is not in the journal.
+
+    A request that fails after its retries is noted as an error and is no answer. Ctrl-C ends waits, keeps what came,
+    and is raised again.
+
+    Raises
+    ------
+    RunError
+        The journal cannot be written; or the model refuses every request for good.
+    """
+    run = _Run(asking, journal, max_cost, progress)
+    pool = ThreadPoolExecutor(connections, thread_name_prefix="ask")
+    pending: set[Future[None]] = set()
+    try:
+        for task in tasks:
+            run.tally.total += 1
+            if run.tally.stopped:
+                continue
+            # A few more than are asked at once, so that pictures are made while answers are waited for.
+            while len(pending) >= connections + 2:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                _raise_first(done)
+            pending.add(pool.submit(run.one, task))
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            _raise_first(done)
+    except BaseException:
+        asking.model.close()
+        for future in pending:
+            future.cancel()
+        raise
+    finally:
+        pool.shutdown(wait=True)
+    return Asked(run.tally, run.keys)
+
+
+def _raise_first(done: Iterable[Future[None]]) -> None:
+    for future in done:
+        future.result()
+
+
+class _Run:
+    def __init__(self, asking: Asking, journal: Journal, max_cost: float | None, progress: Progress | None) -> None:
+        self.asking = asking
+        self.journal = journal
+        self.budget = Budget(max_cost, asking.model)
+        self.progress = progress
+        self.tally = Tally()
+        self.keys: dict[tuple[str, str], str] = {}
+        self.lock = threading.Lock()
+        self.refused = 0
+
+    def one(self, task: Task) -> None:
+        if self.tally.stopped:
+            return
+        ids = tuple(sample.id for sample in task.samples)
+        try:
+            asked = self.asking(task)
+        except DataError as err:
+            self._failed(ids, task, str(err), None)
+            return
+        self.keys[task.frame.name, task.name] = asked.key
+        if asked.key in self.journal.keys:
+            with self.lock:
+                self.tally.recorded += 1
+            self._tell()
+            return
+        try:
+            reply = self.asking.model.ask(asked.request)
+        except ModelClosed:
+            return
+        except ProviderError as err:
+            self._failed(ids, task, str(err), err.status)
+            return
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self.journal.add(Answer(asked.key, ids, task.frame.name, asked.place, reply, now))
+        cost = cost_of(reply, self.asking.model)
+        with self.lock:
+            tally = self.tally
+            self.refused = 0
+            tally.answered += 1
+            tally.retries += reply.attempts - 1
+            tally.input_tokens += reply.input_tokens or 0
+            tally.output_tokens += reply.output_tokens or 0
+            tally.dollars = None if cost is None or tally.dollars is None else tally.dollars + cost
+            self.budget.add(cost)
+            if self.budget.used_up:
+                tally.stopped = f"${self.budget.spent:.2f} of at most ${self.budget.limit:.2f} were spent"
+        self._tell()
+
+    def _failed(self, ids: tuple[str, ...], task: Task, error: str, status: int | None) -> None:
+        self.journal.add_error(ids, task.frame.name, error, status)
+        with self.lock:
+            self.tally.errors += 1
+            self.refused = self.refused + 1 if status in _HOPELESS else 0
+            if self.refused >= GIVE_UP and not self.tally.answered:
+                raise RunError(f"{self.refused} requests in a row were refused for good, so the run ends: {error}")
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(self.tally)

@@ -1,0 +1,82 @@
+"""The in-context example: a word of another hand where there is one, with its points."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from inktraj.arclength import resample
+from inktraj.datasets import Dataset, Sample
+from inktraj.errors import DataError
+from inktraj.ink import FloatArray, Ink
+
+POINTS = 80
+"""Points of an example at most: enough for its curves, and no more tokens than needed."""
+
+LETTERS = range(3, 9)
+"""Letters that an example's word has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Words to show, in the order in which they are preferred; `for_sample` says which one a sample gets.
+
+    All samples share the first one, but those of its own writer, for whom it would be a look at the answer.
+    """
+
+    samples: tuple[Sample, ...]
+
+    @classmethod
+    def choose(cls, dataset: Dataset, seed: int) -> Examples:
+        """Choose words of different writers, or pages where writers are not known, by a seed.
+
+        Raises
+        ------
+        DataError
+            No word is fit to be shown.
+        """
+        numbers = list(range(len(dataset)))
+        random.Random(seed).shuffle(numbers)
+        chosen: list[Sample] = []
+        for number in numbers:
+            sample = dataset[number]
+            if not _fit(sample) or any(_hand(sample) == _hand(other) for other in chosen):
+                continue
+            chosen.append(sample)
+            if len(chosen) == _ENOUGH:
+                break
+        if not chosen:
+            raise DataError(
+                f"the data set {dataset.name} has no word of {LETTERS.start} to {LETTERS.stop - 1} letters "
+                "with strokes to show as the example; ask without one"
+            )
+        return cls(tuple(chosen))
+
+    def for_sample(self, sample: Sample) -> Sample | None:
+        """The first example that is of another hand; None where all are of the same."""
+        return next((example for example in self.samples if _hand(example) != _hand(sample)), None)
+
+
+_ENOUGH = 3
+
+
+def _hand(sample: Sample) -> tuple[str, str]:
+    return ("writer", sample.writer) if sample.writer else ("page", sample.page_id)
+
+
+def _fit(sample: Sample) -> bool:
+    return len(sample.text) in LETTERS and sample.text.isalpha() and sample.ink.length > 0
+
+
+def thinned(ink: Ink, points: int = POINTS) -> Ink:
+    """The ink with about so many points, evenly spaced along its strokes, each stroke's ends kept."""
+    step = ink.length / max(points - len(ink.strokes), 1)
+    return Ink(tuple(_spaced(stroke, step) for stroke in ink.strokes), ink.frame)
+
+
+def _spaced(stroke: FloatArray, step: float) -> FloatArray:
+    length = float(np.hypot(*np.diff(stroke, axis=0).T).sum())
+    out = np.empty((int(length / step) + 3, 2))
+    return out[: resample(stroke, len(stroke), step, out)]

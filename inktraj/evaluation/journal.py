@@ -1,0 +1,201 @@
+"""``samples.jsonl``: every reply, as it came, one a line; what a run that was stopped goes on from.
+
+A line is written whole, in one call, at the end of the file. A line that was cut by a kill or a full disk is the last
+one and has no line end: it is taken off when the file is opened again, and its sample is asked anew. Errors have a file
+of their own, so that they are never taken for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inktraj.errors import ParseError, RunError
+from inktraj.evaluation.views import Place
+from inktraj.vlm import Reply
+
+REPLIES = "samples.jsonl"
+ERRORS = "errors.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply and what it is a reply to.
+
+    Parameters
+    ----------
+    key
+        Of the request.
+    ids
+        Samples that it asked for.
+    frame
+        Name of the coordinate frame that it asked for.
+    place
+        Where the sent image lies on the page.
+    reply
+        As the model gave it.
+    at
+        When, in UTC.
+    """
+
+    key: str
+    ids: tuple[str, ...]
+    frame: str
+    place: Place
+    reply: Reply
+    at: str
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        reply = self.reply
+        return {
+            "key": self.key,
+            "ids": list(self.ids),
+            "frame": self.frame,
+            "sent": list(self.place.sent),
+            "original": list(self.place.original),
+            "corner": list(self.place.corner),
+            "text": reply.text,
+            "stop_reason": reply.stop_reason,
+            "raw_stop": reply.raw_stop,
+            "model": reply.model,
+            "input_tokens": reply.input_tokens,
+            "output_tokens": reply.output_tokens,
+            "cached_tokens": reply.cached_tokens,
+            "thinking_tokens": reply.thinking_tokens,
+            "seconds": round(reply.seconds, 3),
+            "attempts": reply.attempts,
+            "at": self.at,
+        }
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Answer:
+        """Read a JSON object; KeyError, TypeError or ValueError where it is none of ours."""
+        reply = Reply(
+            record["text"],
+            record["stop_reason"],
+            record["input_tokens"],
+            record["output_tokens"],
+            record["model"],
+            record["seconds"],
+            record["attempts"],
+            record["raw_stop"],
+            record["cached_tokens"],
+            record["thinking_tokens"],
+        )
+        sizes = [tuple(map(int, record[name])) for name in ("sent", "original", "corner")]
+        place = Place((sizes[0][0], sizes[0][1]), (sizes[1][0], sizes[1][1]), (sizes[2][0], sizes[2][1]))
+        return cls(str(record["key"]), tuple(map(str, record["ids"])), str(record["frame"]), place, reply, record["at"])
+
+
+class Journal:
+    """The replies of a run folder; appending is thread-safe.
+
+    Raises
+    ------
+    RunError
+        The file cannot be read or written.
+    ParseError
+        A line that is not the last is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / REPLIES
+        self._errors = folder / ERRORS
+        self._lock = threading.Lock()
+        self.keys: dict[str, str] = {}
+        try:
+            _cut_torn(self._path)
+            for answer in read_answers(folder):
+                self.keys[answer.key] = answer.ids[0]
+            self._errors.write_bytes(b"")  # those of an earlier run were tried again or are no longer asked for
+        except OSError as err:
+            raise RunError(f"{self._path}: {err.strerror or err}") from err
+
+    def add(self, answer: Answer) -> None:
+        """Append a reply; the same key twice is kept once."""
+        with self._lock:
+            if answer.key in self.keys:
+                return
+            _append(self._path, answer.record())
+            self.keys[answer.key] = answer.ids[0]
+
+    def add_error(self, ids: tuple[str, ...], frame: str, error: str, status: int | None) -> None:
+        """Note what could not be asked."""
+        with self._lock:
+            _append(self._errors, {"ids": list(ids), "frame": frame, "error": error, "status": status})
+
+
+def read_answers(folder: Path) -> Iterator[Answer]:
+    """Read the replies of a run, one at a time.
+
+    Raises
+    ------
+    ParseError
+        A line is damaged; a last line without its end is passed over.
+    """
+    path = folder / REPLIES
+    if not path.exists():
+        return
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield Answer.of(json.loads(line))
+            except (ValueError, KeyError, TypeError, IndexError) as err:
+                raise ParseError(
+                    f"{path}, line {number}: not a reply as `inktraj eval` writes it ({err}); restore the file, or "
+                    "remove the line to have its sample asked again"
+                ) from err
+
+
+def read_errors(folder: Path) -> list[dict[str, Any]]:
+    """Return what could not be asked in the last run."""
+    path = folder / ERRORS
+    if not path.exists():
+        return []
+    return [
+        json.loads(line) for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")
+    ]
+
+
+def _append(path: Path, record: dict[str, Any]) -> None:
+    line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            before = os.fstat(file).st_size
+            written = os.write(file, line)
+            if written != len(line):
+                os.ftruncate(file, before)
+                raise OSError(28, "no space for a whole line")
+        finally:
+            os.close(file)
+    except OSError as err:
+        raise RunError(f"cannot write {path}: {err.strerror or err}; free some space and run the same again") from err
+
+
+def _cut_torn(path: Path) -> None:
+    """Take off a last line that was not written whole."""
+    if not path.exists():
+        return
+    with open(path, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        at = size
+        while at > 0:
+            start = max(at - (1 << 16), 0)
+            file.seek(start)
+            block = file.read(at - start)
+            end = block.rfind(b"\n")
+            if end >= 0:
+                at = start + end + 1
+                break
+            at = start
+        if at != size:
+            file.truncate(at)

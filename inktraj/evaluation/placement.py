@@ -1,0 +1,92 @@
+"""DTW after the best translation and scale: tells ink in the wrong place, or of the wrong size, from a wrong shape.
+
+The best placement is sought by turns: the optimal alignment of the placed ink with the reference gives pairs of points,
+these the translation and scale that bring them closest (least squares), and so on until DTW gains nothing. It starts
+from the ink as it is, and from the ink whose box has the reference's centre and size, and takes the better end. Each
+turn lowers the squared distances of its own pairs, so this finds a good placement and not certainly the best one: the
+figure is an upper bound of the oracle's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from inktraj.ink import Ink
+from inktraj.metrics import Normalization, dtw
+from inktraj.metrics.normalization import TooLong
+
+TURNS = 6
+GAIN = 0.005
+"""Share of the DTW by which a turn must lower it for another to follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The best placement found: x′ = scale · x + dx, y′ = scale · y + dy in the frame, and the mean DTW after it."""
+
+    dtw: float
+    scale: float
+    dx: float
+    dy: float
+
+
+def best_placement(pred: Ink, ref: Ink, normalization: Normalization) -> Placement:
+    """Search for translation and scale.
+
+    Parameters
+    ----------
+    pred, ref
+        In one frame, not empty.
+    normalization
+        In whose unit DTW is.
+
+    Raises
+    ------
+    DataError
+        As of `Normalization.apply`.
+    """
+    found = [_descend(pred, ref, normalization, 1.0, np.zeros(2))]
+    start = _by_boxes(pred, ref)
+    if start is not None:
+        found.append(_descend(pred, ref, normalization, *start))
+    return min(found, key=lambda placement: placement.dtw)
+
+
+def _by_boxes(pred: Ink, ref: Ink) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.float64]]] | None:
+    own, other = np.array(pred.bounds).reshape(2, 2), np.array(ref.bounds).reshape(2, 2)
+    size, wanted = float(np.hypot(*(own[1] - own[0]))), float(np.hypot(*(other[1] - other[0])))
+    if not size > 0 or not wanted > 0:
+        return None
+    scale = wanted / size
+    return scale, other.mean(axis=0) - scale * own.mean(axis=0)
+
+
+def _descend(
+    pred: Ink, ref: Ink, normalization: Normalization, scale: float, shift: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> Placement:
+    best = Placement(np.inf, scale, *map(float, shift))
+    for _ in range(TURNS):
+        placed = pred.transform([[scale, 0, shift[0]], [0, scale, shift[1]]], pred.frame)
+        try:
+            prepared = normalization.apply(placed, ref)
+        except TooLong:
+            break
+        alignment = dtw(prepared.pred_line, prepared.ref_line, path=True)
+        gained = alignment.mean < best.dtw * (1 - GAIN)
+        if alignment.mean < best.dtw:
+            best = Placement(alignment.mean, scale, float(shift[0]), float(shift[1]))
+        if not gained:
+            break
+        assert alignment.path is not None
+        # In units; the step is then brought back to the frame of the ink as it was predicted.
+        a, b = prepared.pred_line[alignment.path[:, 0]], prepared.ref_line[alignment.path[:, 1]]
+        a_mean, b_mean = a.mean(axis=0), b.mean(axis=0)
+        spread = float(np.square(a - a_mean).sum())
+        factor = float(((a - a_mean) * (b - b_mean)).sum()) / spread if spread > 0 else 1.0
+        if not factor > 0:
+            break
+        moved = (b_mean - factor * a_mean) / prepared.scale + (1 - factor) * np.array(prepared.origin)
+        scale, shift = scale * factor, factor * shift + moved
+    return best

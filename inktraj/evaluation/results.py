@@ -1,0 +1,139 @@
+"""What an evaluation found: an outcome for each sample, and a row for each model and coordinate frame."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from inktraj.datasets import Dataset
+from inktraj.ink import Ink
+from inktraj.scoring import Scores
+from inktraj.vlm import Reply
+
+Kind = Literal["ok", "incomplete", "invalid", "refused", "empty", "truncated", "error"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What can become of a sample: an ink came; the answer covers other words and not this one; no ink could be read from
+the answer; the model refused; it said nothing; it was cut by the token limit; or it could not be asked, which is never
+a wrong answer. By inkGround's rule all but ``ok`` and ``error`` score the declared worst."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What became of one sample.
+
+    Parameters
+    ----------
+    id
+        The sample's.
+    kind, reason
+        See `KINDS`; why, where it is not ``ok``.
+    ink
+        What was predicted, in the page's frame; None unless ``ok``.
+    reply
+        The model's; None where it was not asked, and for this package's own recoverer.
+    dialect, frame
+        How the points were written, and in which coordinate frame they were read; "" where none were.
+    starts_known
+        False where the answer does not say where strokes begin, and one stroke was made of it.
+    out_of_range
+        Share of the points that lie outside the image that was sent.
+    dropped
+        Pieces of the answer that could not be used.
+    sent
+        Width and height of the image as sent; None where none was.
+    """
+
+    id: str
+    kind: Kind
+    reason: str = ""
+    ink: Ink | None = None
+    reply: Reply | None = None
+    dialect: str = ""
+    frame: str = ""
+    starts_known: bool = True
+    out_of_range: float = 0.0
+    dropped: int = 0
+    sent: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One line of the table: a model asked in one coordinate frame.
+
+    Parameters
+    ----------
+    model
+        What it is called in tables.
+    frame
+        Name of the coordinate frame that was asked for; "" for this package's own recoverer.
+    native
+        Whether that is the frame which the model writes best.
+    outcomes
+        One for each sample, in the data set's order.
+    scores
+        The same, scored: kinds other than ``ok`` as missing (``incomplete``), invalid, or error.
+    resolved
+        Ids of the models that answered, as the provider gave them.
+    """
+
+    model: str
+    frame: str
+    native: bool
+    outcomes: tuple[Outcome, ...]
+    scores: Scores
+    resolved: tuple[str, ...] = ()
+
+    @cached_property
+    def kinds(self) -> dict[Kind, int]:
+        """How many samples have each outcome."""
+        found = Counter(outcome.kind for outcome in self.outcomes)
+        return {kind: found[kind] for kind in KINDS}
+
+    @property
+    def name(self) -> str:
+        """Model and frame."""
+        return f"{self.model}, {self.frame}" if self.frame else self.model
+
+    @cached_property
+    def out_of_range(self) -> float | None:
+        """Mean share of points outside the image, over samples with an ink; None where there are none."""
+        shares = [outcome.out_of_range for outcome in self.outcomes if outcome.ink is not None]
+        return sum(shares) / len(shares) if shares else None
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationRun:
+    """All that `report.html`, `summary.md` and `run.json` tell.
+
+    Parameters
+    ----------
+    folder
+        Where it is written.
+    dataset
+        What was evaluated on; not all of it where `limited`.
+    rows
+        One for each coordinate frame.
+    settings
+        What decided the answers: model, prompt, seed, limits, as plain JSON.
+    costs
+        Tokens, dollars (None where not known), seconds and retries, of this run and of all answers.
+    limited
+        How many of the data set's samples were left out by ``--limit`` or a split.
+    stopped
+        Why not all samples were asked for; "" where all were.
+    warnings
+        What must be known to read the figures.
+    """
+
+    folder: Path
+    dataset: Dataset
+    rows: tuple[Row, ...]
+    settings: Mapping[str, Any]
+    costs: Mapping[str, Any] = field(default_factory=dict)
+    limited: int = 0
+    stopped: str = ""
+    warnings: Sequence[str] = ()

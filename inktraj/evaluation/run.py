@@ -1,0 +1,493 @@
+"""Model × data set → a run folder: replies, scores, table and report.
+
+A run folder holds
+
+* ``settings.json``: what decides the answers; a folder is never used for others;
+* ``samples.jsonl``: every reply as it came; ``errors.jsonl``: what could not be asked in the last run;
+* ``run.json``, ``scores.parquet`` (``scores-FRAME.parquet`` where several frames were asked for), ``summary.md`` and
+  ``report.html``: made anew at the end of every run from all replies.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inktraj.datasets import Dataset, Sample, load_dataset
+from inktraj.errors import DataError, ParseError, RunError
+from inktraj.evaluation.asking import Tally, ask_all
+from inktraj.evaluation.examples import Examples
+from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
+from inktraj.evaluation.outcomes import outcomes_of
+from inktraj.evaluation.placement import best_placement
+from inktraj.evaluation.prompts import Prompt
+from inktraj.evaluation.results import EvaluationRun, Outcome, Row
+from inktraj.evaluation.tasks import Asking, Task, tasks_of
+from inktraj.io.files import write_bytes
+from inktraj.metrics import Evaluation
+from inktraj.metrics.trajectory import for_each
+from inktraj.parse import FRAME_NAMES, CoordinateFrame
+from inktraj.pseudolabel.folder import locked
+from inktraj.scoring import Drawing, score_pairs
+from inktraj.scoring.matching import Pair, Status
+from inktraj.scoring.sources import Word
+from inktraj.vlm import VLM, cost_of, load_model
+
+if TYPE_CHECKING:
+    from inktraj.style import StyleModel
+
+FORM = "inktraj evaluation 1"
+SETTINGS, RESULTS, LOCK = "settings.json", "run.json", "run.lock"
+
+MAX_TOKENS = 8192
+"""Tokens of an answer at most: 430 points, as an inkGround word has, are some 4,000."""
+
+_STATUS: dict[str, Status] = {"ok": "valid", "incomplete": "missing", "error": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked of whom, and what is computed.
+
+    Parameters
+    ----------
+    prompt
+        How the model is asked.
+    frames
+        ``"native"`` (that which the model writes best), ``"shared"`` (pixels of the image as sent, which all models are
+        asked for alike), or names of coordinate frames; one row of the table for each.
+    read_as
+        ``"asked"``: answers are read in the frame that was asked for; ``"auto"``: in the one that their numbers speak
+        for, which every outcome then names.
+    limit
+        Samples at most, chosen by the seed; None for all.
+    seed
+        Of the choice of samples and of the example; sent to models where `send_seed`.
+    max_tokens, temperature, send_seed
+        Of a request.
+    connections
+        Requests at once.
+    max_cost
+        Dollars after which nothing more is asked.
+    evaluation, recognizer, style, drawing
+        As for `inktraj.score`.
+    placed
+        Also DTW after the best translation and scale.
+    any_occurrence
+        Score a word that stands several times on its page against that of its occurrences which the answer fits best.
+    threads
+        For scoring.
+    """
+
+    prompt: Prompt = field(default_factory=Prompt)
+    frames: tuple[str, ...] = ("native",)
+    read_as: str = "asked"
+    limit: int | None = None
+    seed: int = 0
+    max_tokens: int = MAX_TOKENS
+    temperature: float | None = None
+    send_seed: bool = False
+    connections: int = 8
+    max_cost: float | None = None
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    recognizer: str | None = None
+    style: StyleModel | str | Path | None = None
+    drawing: Drawing = field(default_factory=Drawing)
+    placed: bool = True
+    any_occurrence: bool = False
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in self.frames:
+            if name not in ("native", "shared", *FRAME_NAMES):
+                raise DataError(f"no coordinate frame is named {name!r}; native, shared, {', '.join(FRAME_NAMES)} are")
+        if not self.frames:
+            raise DataError("no coordinate frame to ask for")
+        if self.read_as not in ("asked", "auto"):
+            raise DataError(f"answers are read as 'asked' or 'auto', not as {self.read_as!r}")
+        for name, least in (("limit", 1), ("max_tokens", 1), ("connections", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise DataError(f"{name} is {value}, expected at least {least}")
+
+
+class Watcher:
+    """What a run tells of its progress; does nothing unless overridden."""
+
+    def asking(self, tally: Tally, total: int) -> None:
+        """Replies that came, of so many requests."""
+
+    def scoring(self, stage: str, done: int, total: int) -> None:
+        """Words scored so far."""
+
+
+def evaluate_model(
+    model: VLM | str,
+    dataset: Dataset | str | Path,
+    out: str | Path,
+    plan: Plan | None = None,
+    *,
+    split: str | None = None,
+    watcher: Watcher | None = None,
+) -> EvaluationRun:
+    """Ask a model for the strokes of a data set's words, score them and write a run folder.
+
+    A run that was stopped goes on when the same is called again: replies that are there are not asked for anew.
+
+    Parameters
+    ----------
+    model
+        A model, or what `inktraj.vlm.load_model` takes: ``"claude"``, ``"replay:FILE"``, ``"inktraj"``.
+    dataset
+        A data set, or what `inktraj.datasets.load_dataset` takes: ``"demo"``, a folder.
+    out
+        The run folder.
+    plan
+        What is asked and computed.
+    split
+        Only this part of the data set, where it is named by `dataset`.
+    watcher
+        Is told of the progress.
+
+    Raises
+    ------
+    RunError
+        The folder is used by another run or holds other results, cannot be written, or the model refuses everything.
+    DataError
+        The data set or an option cannot be used.
+    """
+    plan, watcher, folder = plan or Plan(), watcher or Watcher(), Path(out)
+    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split)
+    vlm = load_model(model) if isinstance(model, str) else model
+    wanted = _chosen(data, plan)
+    with _Folder(folder, _settings(vlm, data, plan)):
+        started = time.monotonic()
+        if vlm.describe()["provider"] == "inktraj":
+            rows, costs, stopped = _own_rows(data, wanted, plan, watcher), dict[str, Any](), ""
+        else:
+            rows, costs, stopped = _asked_rows(vlm, data, wanted, plan, folder, watcher)
+        run = EvaluationRun(
+            folder,
+            data,
+            tuple(rows),
+            _settings(vlm, data, plan) | {"signatures": [str(s) for s in rows[0].scores.signatures]},
+            costs | {"seconds": round(time.monotonic() - started, 1)},
+            len(data) - len(wanted),
+            stopped,
+            _warnings(data, rows),
+        )
+        _write(run)
+    return run
+
+
+def _chosen(data: Dataset, plan: Plan) -> list[int]:
+    numbers = list(range(len(data)))
+    if plan.limit is None or plan.limit >= len(numbers):
+        return numbers
+    return sorted(random.Random(plan.seed).sample(numbers, plan.limit))
+
+
+def _settings(model: VLM, data: Dataset, plan: Plan) -> dict[str, Any]:
+    """What decides the answers; how many are asked for does not."""
+    return {
+        "format": FORM,
+        "model": dict(model.describe()),
+        "dataset": {"name": data.name, "version": data.version, "samples": len(data)},
+        "prompt": plan.prompt.fields(),
+        "max_tokens": plan.max_tokens,
+        "temperature": plan.temperature,
+        "seed": plan.seed,
+        "send_seed": plan.send_seed,
+    }
+
+
+class _Folder:
+    """The run folder, held while a run goes on."""
+
+    def __init__(self, root: Path, settings: Mapping[str, Any]) -> None:
+        self.root = root
+        self.settings = settings
+
+    def __enter__(self) -> None:
+        try:
+            if self.root.exists() and not self.root.is_dir():
+                raise RunError(f"the output {self.root} is a file; expected a folder, or a name that is still free")
+            self.root.mkdir(parents=True, exist_ok=True)
+            strange = sorted(path.name for path in self.root.iterdir() if path.name not in _known(path.name))
+            if strange and not (self.root / SETTINGS).is_file():
+                raise RunError(
+                    f"the output folder {self.root} holds files that are not of a run ({strange[0]!r}, …); nothing was "
+                    "touched. Name an empty or a new folder with --out"
+                )
+            self._lock = locked(self.root / LOCK)
+            self._adopt()
+        except OSError as err:
+            raise RunError(f"cannot write into {self.root}: {err.strerror or err}") from err
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
+
+    def _adopt(self) -> None:
+        path = self.root / SETTINGS
+        if not path.exists():
+            write_bytes(path, json.dumps(self.settings, indent=1, ensure_ascii=False).encode())
+            return
+        try:
+            old = json.loads(path.read_bytes())
+        except ValueError as err:
+            raise ParseError(
+                f"{path} is damaged, so nobody can tell what its replies answer; use another --out"
+            ) from err
+        differ = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
+        if differ:
+            told = "; ".join(
+                f"{name} is {old.get(name)!r} there and {self.settings.get(name)!r} now" for name in differ
+            )
+            raise RunError(
+                f"{self.root} holds replies to other questions: {told}. Use another --out, or the same settings"
+            )
+
+
+def _known(name: str) -> tuple[str, ...]:
+    return (name,) if name == LOCK else ()
+
+
+def _asked_rows(
+    model: VLM, data: Dataset, wanted: Sequence[int], plan: Plan, folder: Path, watcher: Watcher
+) -> tuple[list[Row], dict[str, Any], str]:
+    """Ask, and read the replies."""
+    frames = list(dict.fromkeys(_frame(name, model) for name in plan.frames))
+    examples = Examples.choose(data, plan.seed) if plan.prompt.example else None
+    asking = Asking(
+        model, plan.prompt, examples, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None
+    )
+    journal = Journal(folder)
+    per_frame = len({data[k].page_id for k in wanted}) if plan.prompt.per == "page" else len(wanted)
+    total = per_frame * len(frames)
+    done = ask_all(
+        tasks_of(data, plan.prompt, frames, wanted),
+        asking,
+        journal,
+        connections=plan.connections,
+        max_cost=plan.max_cost,
+        progress=lambda tally: watcher.asking(tally, total),
+    )
+    answers = {answer.key: answer for answer in read_answers(folder) if answer.key in set(done.keys.values())}
+    errors = {(error["frame"], id): error["error"] for error in read_errors(folder) for id in error["ids"]}
+    rows = []
+    for frame in frames:
+        outcomes = list(
+            _read(tasks_of(data, plan.prompt, [frame], wanted), asking, done.keys, answers, errors, plan, done.tally)
+        )
+        resolved = sorted({o.reply.model for o in outcomes if o.reply is not None})
+        rows.append(
+            _row(
+                model.name,
+                frame.name,
+                frame.name == model.frame,
+                tuple(resolved),
+                outcomes,
+                data,
+                wanted,
+                plan,
+                watcher,
+            )
+        )
+    return rows, _costs(done.tally, answers.values(), model), done.tally.stopped
+
+
+def _frame(name: str, model: VLM) -> CoordinateFrame:
+    named = {"native": model.frame, "shared": "sent-px"}.get(name, name)
+    return CoordinateFrame(named)  # type: ignore[arg-type]  # checked there
+
+
+def _read(
+    tasks: Iterator[Task],
+    asking: Asking,
+    keys: Mapping[tuple[str, str], str],
+    answers: Mapping[str, Answer],
+    errors: Mapping[tuple[str, str], str],
+    plan: Plan,
+    tally: Tally,
+) -> Iterator[Outcome]:
+    """An outcome for each sample of the tasks, in their order."""
+    for task in tasks:
+        answer = answers.get(keys.get((task.frame.name, task.name), ""))
+        if answer is None:
+            for sample in task.samples:
+                why = errors.get((task.frame.name, sample.id)) or f"not asked: {tally.stopped or 'the run was stopped'}"
+                yield Outcome(sample.id, "error", why)
+            continue
+        frame = "auto" if plan.read_as == "auto" else task.frame
+        yield from outcomes_of(answer, task.samples, plan.prompt, frame, asking.echo(task))
+
+
+def _own_rows(data: Dataset, wanted: Sequence[int], plan: Plan, watcher: Watcher) -> list[Row]:
+    from inktraj.evaluation.own import recover_samples
+
+    outcomes = []
+    tally = Tally()
+    for outcome in recover_samples((data[k] for k in wanted), plan.prompt):
+        outcomes.append(outcome)
+        tally.total = tally.answered = len(outcomes)
+        watcher.asking(tally, len(wanted))
+    return [_row("inktraj", "", True, (), outcomes, data, wanted, plan, watcher)]
+
+
+def _row(
+    model: str,
+    frame: str,
+    native: bool,
+    resolved: tuple[str, ...],
+    outcomes: Sequence[Outcome],
+    data: Dataset,
+    wanted: Sequence[int],
+    plan: Plan,
+    watcher: Watcher,
+) -> Row:
+    others = _occurrences(data, wanted) if plan.any_occurrence else {}
+    pairs = []
+    for k, outcome in zip(wanted, outcomes, strict=True):
+        sample = data[k]
+        assert sample.id == outcome.id
+        if outcome.ink is not None and sample.id in others:
+            sample = _nearest(outcome, sample, others[sample.id], plan.evaluation)
+        word = Word(outcome.id, sample.page_id, sample.ink, sample.text, sample.writer, data.name)
+        status = _STATUS.get(outcome.kind, "invalid")
+        pairs.append(Pair(word, outcome.ink if status == "valid" else None, status, outcome.reason))
+    scores = score_pairs(
+        pairs,
+        evaluation=plan.evaluation,
+        recognizer=plan.recognizer,
+        references_filtered_by=data.filtered_by,
+        style=plan.style,
+        drawing=plan.drawing,
+        threads=plan.threads,
+        progress=watcher.scoring,
+    )
+    more: dict[str, Any] = {"out_of_range": _column(pairs, [o.out_of_range for o in outcomes])}
+    if plan.placed:
+        more["dtw_placed"] = _placed(pairs, plan, watcher)
+    scores = replace(scores, columns={**scores.columns, **more})
+    return Row(model, frame, native, tuple(outcomes), scores, resolved)
+
+
+def _column(pairs: Sequence[Pair], values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([v if pair.status == "valid" else np.nan for pair, v in zip(pairs, values, strict=True)])
+
+
+def _placed(pairs: Sequence[Pair], plan: Plan, watcher: Watcher) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    out = np.full(len(pairs), np.nan)
+
+    def part(numbers: Sequence[int]) -> None:
+        for k in numbers:
+            pair = pairs[k]
+            if pair.pred is None or pair.ref.ink is None:
+                continue
+            try:
+                out[k] = best_placement(pair.pred, pair.ref.ink, plan.evaluation.normalization).dtw
+            except DataError:
+                continue  # the same pair has told why among the scores
+        watcher.scoring("placement", int(np.isfinite(out).sum()), len(pairs))
+
+    for_each(part, [range(k, min(k + 64, len(pairs))) for k in range(0, len(pairs), 64)], plan.threads)
+    return out
+
+
+def _occurrences(data: Dataset, wanted: Sequence[int]) -> dict[str, list[Sample]]:
+    """The samples of the same text on the same page, of those that stand there several times."""
+    out: dict[str, list[Sample]] = {}
+    for k in wanted:
+        sample = data[k]
+        if sample.occurrences > 1:
+            page = next(page for page in data.pages if page.id == sample.page_id)
+            out[sample.id] = [other for other in page.samples if other.text == sample.text]
+    return out
+
+
+def _nearest(outcome: Outcome, sample: Sample, others: Sequence[Sample], evaluation: Evaluation) -> Sample:
+    """The occurrence that an ink fits best by DTW; the one that was asked for where none is better."""
+    assert outcome.ink is not None
+    simple = replace(evaluation, pen_net=False)
+    found = {other.id: simple.score(outcome.ink, other.ink).dtw for other in [sample, *others]}
+    best = min(found, key=lambda id: (found[id], id != sample.id))
+    return next(other for other in [sample, *others] if other.id == best)
+
+
+def _costs(tally: Tally, answers: Iterable[Answer], model: VLM) -> dict[str, Any]:
+    """Of this run, and of all replies in the folder."""
+    known = list(answers)
+    prices = [cost_of(answer.reply, model) for answer in known]
+    return {
+        "replies": len(known),
+        "replies_of_this_run": tally.answered,
+        "retries": tally.retries,
+        "errors": tally.errors,
+        "input_tokens": sum(answer.reply.input_tokens or 0 for answer in known),
+        "output_tokens": sum(answer.reply.output_tokens or 0 for answer in known),
+        "dollars": None if None in prices else round(sum(price for price in prices if price is not None), 6),
+        "dollars_of_this_run": None if tally.dollars is None else round(tally.dollars, 6),
+    }
+
+
+def _warnings(data: Dataset, rows: Sequence[Row]) -> list[str]:
+    out = list(dict.fromkeys(warning for row in rows for warning in row.scores.warnings))
+    if data.skipped:
+        out.append(f"{len(data.skipped)} words or pages of the data set are no samples; the first: {data.skipped[0]}")
+    for row in rows:
+        guessed = sum(not outcome.starts_known for outcome in row.outcomes if outcome.ink is not None)
+        if guessed:
+            out.append(
+                f"{row.name}: {guessed} answers do not say where strokes begin; each was taken as one stroke, and what "
+                "counts strokes says nothing of them"
+            )
+    return out
+
+
+def _write(run: EvaluationRun) -> None:
+    from inktraj.evaluation.report import write_report
+    from inktraj.evaluation.summary import summary_markdown
+
+    rows = []
+    for row in run.rows:
+        name = "scores.parquet" if len(run.rows) == 1 else f"scores-{row.frame}.parquet"
+        row.scores.to_parquet(run.folder / name)
+        rows.append(
+            {
+                "model": row.model,
+                "frame": row.frame,
+                "native": row.native,
+                "scores": name,
+                "kinds": row.kinds,
+                "out_of_range": row.out_of_range,
+                "resolved": list(row.resolved),
+                "figures": row.scores.to_json()["figures"],
+            }
+        )
+    record = {
+        "format": FORM,
+        "dataset": {
+            "name": run.dataset.name,
+            "version": run.dataset.version,
+            "references": run.dataset.references,
+            "samples": len(run.rows[0].outcomes),
+            "left_out": run.limited,
+        },
+        "settings": dict(run.settings),
+        "rows": rows,
+        "costs": dict(run.costs),
+        "stopped": run.stopped,
+        "warnings": list(run.warnings),
+    }
+    write_bytes(
+        run.folder / RESULTS, json.dumps(record, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    )
+    write_bytes(run.folder / "summary.md", summary_markdown(run).encode("utf-8", "backslashreplace"))
+    write_report(run)

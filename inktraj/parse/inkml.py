@@ -1,0 +1,105 @@
+"""InkML in a reply: ``<trace>145 122, 150 130</trace>``.
+
+Each trace is a stroke; pen-up traces are none. Channels other than X and Y are passed over. What a full reader must know
+(first and second differences, axes that point up, continued traces) is left to `inktraj.io.inkml`.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inktraj.errors import DataError
+from inktraj.parse.lexer import COMMA, NEWLINE, Lexed
+from inktraj.parse.reading import CUT, GOOD, Found, Problem, Reading, listed
+
+BoolArray = NDArray[np.bool_]
+
+_TRACE = re.compile(r"<(?:\w+:)?trace(?![A-Za-z])([^<>]*+)>([^<]*+)(</(?:\w+:)?trace\s*+>)?")
+_CHANNEL = re.compile(r"<(?:\w+:)?channel\b[^<>]*?\bname\s*+=\s*+[\"'](\w++)")
+_DIFFERENCES = re.compile(r"[\"'!]\s*+[-\d]")
+_FULL = re.compile(r"orientation\s*+=\s*+[\"']-|continuation\s*+=|<(?:\w+:)?intermittent")
+_LARGEST = 200_000  # characters that the full reader is given
+
+
+def read(lexed: Lexed, free: BoolArray) -> Reading | None:
+    """Read traces.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    free
+        ``(n,)``: numbers that no other dialect has taken.
+    """
+    text = lexed.text
+    matches = [m for m in _TRACE.finditer(text) if "penUp" not in m[1]] if "<" in text and "trace" in text else []
+    if not matches:
+        return None
+    begin, end = np.array([m.span(2) for m in matches]).T
+    document = text.find("<ink")
+    if document >= 0 and (_FULL.search(text) or any(_DIFFERENCES.search(m[2]) for m in matches)):
+        return _by_full_reader(lexed, document, begin, end)
+    trace = np.searchsorted(begin, lexed.start, side="right") - 1
+    at = np.flatnonzero((trace >= 0) & (lexed.start < end[np.maximum(trace, 0)]) & free)
+    if not len(at):
+        return None
+    trace = trace[at]
+    new = np.append(True, trace[1:] != trace[:-1])
+    first = np.flatnonzero(new | ((lexed.gap[at] & (COMMA | (NEWLINE if "," not in matches[0][2] else 0))) != 0))
+    count = np.diff(np.append(first, len(at)))
+    names = [name.upper() for name in _CHANNEL.findall(text[: begin[0]])] or ["X", "Y"]
+    if "X" not in names or "Y" not in names:
+        names = ["X", "Y"]
+    fine = count >= max(names.index("X"), names.index("Y")) + 1
+    head = at[first[fine]]
+    last = head + count[fine] - 1
+    x, y = head + names.index("X"), head + names.index("Y")
+    broken = matches[-1][3] is None
+    state = np.full(len(head), GOOD)
+    if broken and len(head):  # the last number of an open trace may be cut
+        state[-1] = CUT if lexed.may_be_cut(last[-1:])[0] else GOOD
+    xy = np.stack([lexed.value[x], lexed.value[y]], axis=1)
+    found = Found(
+        "inkml",
+        np.where(state[:, None] == CUT, np.nan, xy),
+        np.stack([lexed.start[head], lexed.end[last]], axis=1),
+        np.stack([head, last], axis=1),
+        state,
+        stroke=trace[first[fine]],
+        named=True,
+        broken=broken,
+    )
+    bad = first[~fine]
+    found.dropped = listed(
+        "cut" if broken else "odd-count", "not a whole point; dropped",
+        lexed.start[at[bad]], lexed.end[at[bad + count[~fine] - 1]], text,
+    )  # fmt: skip
+    return found.reading() if len(head) else None
+
+
+def _by_full_reader(lexed: Lexed, document: int, begin, end) -> Reading | None:  # type: ignore[no-untyped-def]
+    """Let the InkML reader read the document; each stroke's points then share the place of its trace."""
+    from inktraj.io.inkml import read_inkml
+
+    text = lexed.text
+    close = text.rfind("</ink>")
+    if close < document or close - document > _LARGEST:
+        return None
+    try:
+        records = read_inkml(io.BytesIO(text[document : close + 6].encode("utf-8", "replace")))
+    except DataError:
+        return None
+    strokes = [s for r in records for s in r.ink.strokes]
+    if not strokes:
+        return None
+    numbers = lexed.within(int(begin[0]), int(end[-1]))
+    stroke = np.repeat(np.arange(len(strokes)), [len(s) for s in strokes])
+    same = len(strokes) == len(begin)
+    span = np.stack([begin, end], axis=1)[stroke] if same else np.tile([begin[0], end[-1]], (len(stroke), 1))
+    ends = np.tile([numbers.start, numbers.stop - 1], (len(stroke), 1))
+    note = Problem("inkml", document, "differences, upward axes or continued traces: read as a whole document")
+    return Found("inkml", np.concatenate(strokes), span, ends, stroke=stroke, named=True, notes=[note]).reading()

@@ -1,0 +1,268 @@
+"""Replies for a whole page: ``[{"word": "the", "strokes": …}, …]``, ``{"the": …}``, or ``the: (145,122,1), …`` lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from inktraj.parse.answers import Zone
+from inktraj.parse.characters import codes
+from inktraj.parse.dialects import DIALECTS
+from inktraj.parse.frames import CoordinateFrame, guess
+from inktraj.parse.lexer import Lexed
+from inktraj.parse.points import Asked, account, ellipses, finish
+from inktraj.parse.reading import GOOD, Problem, Reading
+from inktraj.parse.result import Leftover, Numbers, Parsed
+
+_KEYED = re.compile(
+    r"[\"']?\b(?:word|text|label|token|transcription|target)[\"']?\s*+[:=]\s*+"
+    r"(\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[^\s,{}\[\]\"']++)",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"(\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+')\s*+[:=]")
+_BEFORE = re.compile(r"^(?:[\s>*#•\-`]|\d+[.)]\s|word\s+\d+\s*[:.\-–—]|\}|\]|\)|,|;)+", re.IGNORECASE)
+_STRUCTURE = frozenset(
+    ["strokes", "stroke", "points", "point", "ink", "path", "trajectory", "coordinates", "coords", "data", "words", "d", "x", "y", "s", "json", "tuples"]
+)
+_MOST = 4000
+"""So many gaps between points are looked through for the name of a word."""
+
+_SILENT = np.zeros(256, dtype=np.bool_)
+_SILENT[[ord(c) for c in "0123456789 \t\r\n[](){},;."]] = True
+_BEHIND = " \t\r\n:=-–—>→`*_[({\"'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """A word that a reply names: where, how, whether it is surely meant as one, and which point comes next."""
+
+    position: int
+    word: str
+    sure: bool
+    point: int
+
+
+def read(
+    lexed: Lexed,
+    readings: list[Reading],
+    excluded: list[Zone],
+    asked: Asked,
+    words: list[str],
+    without: Callable[[], Parsed],
+) -> Parsed:
+    """Read a reply that holds several words.
+
+    Parameters
+    ----------
+    lexed, readings, excluded
+        What the lexer and the dialects found, and where no answer stands.
+    asked
+        Frame, sizes, and how the reply ended.
+    words
+        The words that were asked for, in order; a word may occur several times.
+    without
+        Gives the result where there are no points.
+    """
+    outside = [_outside(r, excluded) for r in readings]
+    outside = [r for r in outside if (r.state == GOOD).any()]
+    if not outside:
+        return without()
+    reading = max(outside, key=lambda r: int((r.state == GOOD).sum()))
+    if asked.frame is None and not reading.placed:
+        name, why = guess(reading.xy[reading.state == GOOD], asked.sent, asked.original, reading.dialect)
+        asked = replace(asked, frame=CoordinateFrame(name))
+    else:
+        why = "given"
+    headers, notes = _assigned(_headers(lexed.text, reading, words), words)
+    results: dict[int, Parsed] = {}
+    used = np.zeros(len(lexed), dtype=bool)
+    inside = used.copy()
+    open_end = reading.broken or bool(
+        len(lexed.closed) and (lexed.closed[reading.root[-1:]] < 0).any() and reading.root[-1] >= 0
+    )
+    for i, (index, lo) in enumerate(headers):
+        hi = headers[i + 1][1] if i + 1 < len(headers) else len(reading)
+        start = int(reading.span[lo, 0])
+        last = hi == len(reading)
+        end = len(lexed.text) if last else int(reading.span[hi, 0])
+        part = reading.take(slice(lo, hi))
+        if index < 0:
+            notes.append(
+                Problem(
+                    "unasked",
+                    start,
+                    "points of a word that was not asked for; dropped",
+                    lexed.text[start : int(part.span[-1, 1])],
+                    hi - lo,
+                )
+            )
+            continue
+        result, n_used, n_inside = _word(
+            lexed, part, (start, end), replace(asked, cut=asked.cut and last), open_end and last
+        )
+        used |= n_used
+        inside |= n_inside
+        results[index] = replace(result, frame_why=why if result.used else "")
+    return _page(lexed, reading, results, words, notes, used, inside, asked, why)
+
+
+def _outside(reading: Reading, excluded: list[Zone]) -> Reading:
+    keep = np.ones(len(reading), dtype=bool)
+    for zone in excluded[:1000]:
+        keep &= ~((reading.span[:, 0] >= zone.start) & (reading.span[:, 0] < zone.end))
+    return reading.take(keep)
+
+
+def _word(lexed, part, extent, asked, open_end):  # type: ignore[no-untyped-def]
+    """Return the result of one word, and which numbers it used and spans."""
+    start, end = extent
+    end = min(end, int(part.span[:, 1].max()) if not open_end else end)
+    result = finish(lexed, part, (start, max(end, start)), asked, open_end)
+    left_out = ellipses(lexed, (start, end))
+    more, unused, used, inside = account(lexed, result.spans, part, (start, end), [*result.dropped, *left_out])
+    dropped = tuple(sorted([*result.dropped, *more, *left_out], key=lambda p: p.position))
+    status = result.status
+    if status in ("valid", "incomplete") and any(p.kind == "cut" for p in more):
+        status = "truncated"
+    if status == "valid" and dropped:
+        status = "incomplete"
+    numbers = int((used & inside).sum())
+    counts = Numbers(int(inside.sum()), numbers, int(inside.sum()) - numbers, 0)
+    why = DIALECTS[part.dialect][1]
+    notes = tuple([*result.notes, *unused])
+    return replace(result, status=status, dropped=dropped, notes=notes, dialect_why=why, numbers=counts), used, inside
+
+
+def _headers(text: str, reading: Reading, words: list[str]) -> list[_Header]:
+    """Find the names of words between points, and before the first one or behind the last."""
+    known = {_folded(w) for w in words}
+    gaps = np.stack([np.append(0, reading.span[:-1, 1]), reading.span[:, 0]], axis=1)
+    telling = np.append(0, np.cumsum(~_SILENT[codes(text)]))
+    told = np.flatnonzero(telling[np.maximum(gaps[:, 1], gaps[:, 0])] > telling[gaps[:, 0]])
+    found = []
+    for point in told[:_MOST].tolist():
+        start, end = gaps[point].tolist()
+        header = _header(text[start:end], start, point, known)
+        if header is not None:
+            found.append(header)
+    if len(told) > _MOST:  # no page has so many words; what follows is nobody's
+        found.append(_Header(int(gaps[told[_MOST], 0]), "", True, int(told[_MOST])))
+    first = bool(found) and found[0].point == 0
+    tail = _header(text[int(reading.span[-1, 1]) :], int(reading.span[-1, 1]), len(reading), known)
+    if not first and tail is not None and tail.sure:  # names stand behind their points
+        found.append(tail)
+        points = [0, *(h.point for h in found[:-1])]
+        found = [replace(h, point=p) for h, p in zip(found, points, strict=True)]
+    return found
+
+
+def _header(gap: str, position: int, point: int, known: set[str]) -> _Header | None:
+    keyed = list(_KEYED.finditer(gap))
+    if keyed:
+        match = keyed[-1]
+        return _Header(position + match.start(), _unquoted(match[1]), True, point)
+    for match in reversed(list(_QUOTED.finditer(gap))):
+        word = _unquoted(match[1])
+        if _folded(word) in known or word.lower().rstrip("0123456789_ ") not in _STRUCTURE:
+            return _Header(position + match.start(), word, _folded(word) in known, point)
+    lines = [line for line in gap.splitlines() if line.strip(_BEHIND + ",;)]}")]
+    for line in reversed(lines[-3:]):
+        bare = _BEFORE.sub("", line.strip()).rstrip(_BEHIND).strip(" *`\"'“”")
+        for word in (
+            bare,
+            bare.rpartition(":")[2].strip(" *`\"'"),
+            bare.strip(".,;:!?"),
+            bare.partition(" (")[0].rstrip(":"),
+        ):
+            if word and _folded(word) in known:
+                return _Header(position + gap.index(line), word, True, point)
+    return None
+
+
+def _unquoted(word: str) -> str:
+    if word[:1] == '"' and word[-1:] == '"' and len(word) > 1:
+        try:
+            return str(json.loads(word))
+        except ValueError:
+            return word[1:-1]
+    return word.strip("'\"")
+
+
+def _folded(word: str) -> str:
+    return word.strip().casefold()
+
+
+def _assigned(headers: list[_Header], words: list[str]) -> tuple[list[tuple[int, int]], list[Problem]]:
+    """Return which asked word each header is of (−1: none) with its first point; the k-th goes to the k-th of its kind."""
+    exact: dict[str, list[int]] = {}
+    folded: dict[str, list[int]] = {}
+    for i, word in reversed(list(enumerate(words))):
+        exact.setdefault(word.strip(), []).append(i)
+        folded.setdefault(_folded(word), []).append(i)
+    taken: set[int] = set()
+    out, notes = [], []
+    for header in headers:
+        index = _next(exact.get(header.word.strip(), []), taken)
+        if index < 0:
+            index = _next(folded.get(_folded(header.word), []), taken)
+        if index < 0 and not header.sure:
+            continue  # a name within a word's points
+        if index < 0:
+            notes.append(
+                Problem(
+                    "unasked", header.position, "a word that was not asked for, or more often than asked", header.word
+                )
+            )
+        else:
+            taken.add(index)
+        out.append((index, header.point))
+    return out, notes
+
+
+def _next(indices: list[int], taken: set[int]) -> int:
+    while indices and indices[-1] in taken:
+        indices.pop()
+    return indices[-1] if indices else -1
+
+
+def _page(lexed, reading, results, words, notes, used, inside, asked, why):  # type: ignore[no-untyped-def]
+    """Sum up the words of a page."""
+    have = [results[i] for i in sorted(results) if results[i].used]
+    strokes = tuple(s for r in have for s in r.strokes)
+    n = sum(r.used for r in have)
+    missing = [w for i, w in enumerate(words) if i not in results or not results[i].used]
+    if missing:
+        text = f"{len(missing)} of {len(words)} words are missing: {', '.join(missing[:10])}"
+        notes.append(Problem("missing-words", len(lexed.text), text, "", len(missing)))
+    cut = asked.cut or any(r.status == "truncated" for r in results.values())
+    whole = not missing and all(r.status == "valid" for r in have)
+    status = "invalid" if not n else "truncated" if cut else "valid" if whole else "incomplete"
+    inside |= used
+    dropped = [p for r in results.values() for p in r.dropped] + [p for p in notes if p.kind == "unasked"]
+    other = [p for r in results.values() for p in r.notes] + [p for p in notes if p.kind != "unasked"]
+    spans = np.concatenate([r.spans for r in have]) if have else np.zeros((0, 2), dtype=np.int64)
+    n_used = int(used.sum())
+    first = int(reading.span[0, 0])
+    head = lexed.text[:first].strip(" \t\r\n`[{")
+    return Parsed(
+        status,
+        strokes,
+        reading.dialect,
+        DIALECTS[reading.dialect][1],
+        have[0].frame if have else "",
+        why if have else "",
+        bool(have) and all(r.starts_known for r in have),
+        have[0].starts_why if have else "",
+        n,
+        tuple(sorted(dropped, key=lambda p: p.position)),
+        tuple(sorted(other, key=lambda p: p.position)),
+        (Leftover(lexed.text.index(head), head),) if head else (),
+        sum(r.out_of_range * r.used for r in have) / n if n else 0.0,
+        Numbers(len(lexed), n_used, int(inside.sum()) - n_used, len(lexed) - int(inside.sum())),
+        spans,
+        results,
+    )

@@ -1,0 +1,272 @@
+"""From the chosen points of a reading to strokes, and the account of every number."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inktraj.parse import starts
+from inktraj.parse.answers import Zone, between
+from inktraj.parse.characters import codes
+from inktraj.parse.dialects import taken
+from inktraj.parse.frames import CoordinateFrame, FrameName, Size, guess
+from inktraj.parse.lexer import KEY, NUMBER, PARTED, STROKE, Lexed
+from inktraj.parse.objects import X, Y
+from inktraj.parse.reading import CUT, GOOD, MALFORMED, NOT_FINITE, Problem, Reading, listed
+from inktraj.parse.repetition import first_pass
+from inktraj.parse.result import FloatArray, Parsed
+from inktraj.parse.vocabulary import among
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+_AXES = np.sort(np.concatenate([X, Y]))
+_WHY = {
+    NOT_FINITE: ("not-finite", "a coordinate that is no finite number; dropped"),
+    MALFORMED: ("malformed", "expected x, y or x, y, s; dropped"),
+    CUT: ("cut", "not closed, so that its numbers may be cut; dropped"),
+}
+_LOSING = frozenset(("not-finite", "malformed", "odd-count", "curve", "transform", "ellipsis", "repetition", "far"))
+_ELLIPSIS = re.compile(r"\.\.\.+|…")
+_HALF_THOUSAND = re.compile(r",\d{0,2}")
+_BEYOND = 1e7
+"""Pixels; coordinates further out are no ink but digits gone astray."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How the caller reads replies: the frame (None to guess it), sizes, and whether the reply was cut."""
+
+    frame: CoordinateFrame | None
+    sent: Size
+    original: Size | None
+    cut: bool
+    ended: bool
+
+
+def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked, open_end: bool) -> Parsed:
+    """Make strokes of a reading's points.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    reading
+        The answer's points, those too that cannot be used.
+    extent
+        Where in the text the answer begins and ends.
+    asked
+        Frame, sizes, and how the reply ended.
+    open_end
+        Whether the answer's form is not closed.
+    """
+    bits, words = between(lexed, reading)
+    bits[0] &= ~STROKE if words[0] else -1  # "Here are the strokes:" is no mark
+    reading = _cut_at_end(lexed, reading, asked)
+    dropped = [p for p in reading.dropped if extent[0] <= p.position < extent[1]]
+    notes = [p for p in reading.notes if extent[0] <= p.position < extent[1]]
+    for state, (kind, why) in _WHY.items():
+        at = reading.span[reading.state == state]
+        dropped += listed(kind, why, at[:, 0], at[:, 1], lexed.text)
+    good = np.flatnonzero(reading.state == GOOD)
+    bits = np.bitwise_or.reduceat(bits, np.append(0, good[:-1] + 1)) if len(good) else bits
+    kept = reading.take(good)
+    rows = np.column_stack([kept.xy, kept.flag])
+    n, period = first_pass(rows, asked.cut or open_end)
+    if period:
+        start, end = int(kept.span[n, 0]), int(kept.span[-1, 1])
+        why = f"the last {period} points again and again; {len(kept) - n} points dropped, the first pass is kept"
+        dropped.append(Problem("repetition", start, why, lexed.text[start:end], len(kept) - n))
+        kept, bits = kept.take(slice(0, n)), bits[:n]
+    if not len(kept):
+        return Parsed("invalid", dialect=reading.dialect, dropped=tuple(dropped), notes=tuple(notes))
+    placed = _placed(kept, asked)
+    if placed.far.any():
+        at = kept.span[placed.far]
+        dropped += listed("far", f"further than {_BEYOND:g} pixels away; dropped", at[:, 0], at[:, 1], lexed.text)
+    begun = starts.find(kept.flag, kept.flag_name, kept.stroke, bits)
+    if begun.unusual:
+        notes.append(Problem("starts", int(kept.span[0, 0]), begun.why))
+    if placed.note:
+        notes.append(Problem("frame", int(kept.span[0, 0]), placed.note))
+    return _parsed(lexed, kept, placed, begun, (dropped, notes), extent, asked, open_end or reading.broken)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Points in pixels of the sent image, and which frame they came from."""
+
+    points: FloatArray
+    far: BoolArray
+    name: FrameName | str
+    why: str
+    note: str = ""
+
+
+def _placed(kept: Reading, asked: Asked) -> _Placed:
+    if kept.placed:
+        points, name, why, note = kept.xy, kept.dialect, "given: tokens have a frame of their own", ""
+    else:
+        frame, why, note = asked.frame, "given", ""
+        if frame is None:
+            guessed, why = guess(kept.xy, asked.sent, asked.original, kept.dialect)
+            frame = CoordinateFrame(guessed)
+        if frame.name == "norm1000-yx" and kept.named:
+            frame, note = CoordinateFrame("norm1000"), "the reply names x and y, so that they are not swapped"
+        with np.errstate(over="ignore", invalid="ignore"):
+            points = frame.to_sent(kept.xy, asked.sent, asked.original)
+        name = frame.name
+    far = ~(np.abs(points) <= _BEYOND).all(axis=1)
+    return _Placed(points, far, name, why, note)
+
+
+def _cut_at_end(lexed: Lexed, reading: Reading, asked: Asked) -> Reading:
+    """Mark the last point as cut if the reply stopped at the token limit right behind its last digit."""
+    if not asked.cut or not len(reading):
+        return reading
+    last = len(reading) - 1
+    number = int(max(reading.ends[last, 1], reading.also[last].max()))
+    open_number = int(reading.span[last, 1]) <= int(lexed.end[number]) or reading.also[last].max() >= 0
+    cut = lexed.may_be_cut(np.array([number]))[0] or (
+        reading.dialect == "x145y122" and _HALF_THOUSAND.fullmatch(lexed.text.rstrip(), int(lexed.end[number]))
+    )
+    if not (cut and open_number):
+        return reading
+    state, xy = reading.state.copy(), reading.xy.copy()
+    state[last], xy[last] = CUT, np.nan
+    return replace(reading, state=state, xy=xy)
+
+
+def _parsed(lexed, kept, placed, begun, problems, extent, asked, open_end):  # type: ignore[no-untyped-def]
+    dropped, notes = problems
+    near = ~placed.far
+    # A stroke whose first point is dropped starts at its next one.
+    number = np.cumsum(begun.starts)[near]
+    points, spans = placed.points[near], kept.span[near]
+    points.setflags(write=False)
+    edges = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(points)]
+    strokes = tuple(points[a:b] for a, b in itertools.pairwise(edges)) if len(points) else ()
+    low, high = -1.0, np.array(asked.sent, dtype=np.float64)
+    outside = ((points < low - 1e-9) | (points > high + 1e-9)).any(axis=1)
+    lost = any(p.kind in _LOSING for p in dropped)
+    cut = any(p.kind == "cut" for p in dropped) or (open_end and not asked.ended) or asked.cut
+    status = "invalid" if not len(points) else "truncated" if cut else "incomplete" if lost else "valid"
+    return Parsed(
+        status,
+        strokes,
+        kept.dialect,
+        "",
+        placed.name,
+        placed.why,
+        begun.known,
+        begun.why,
+        len(points),
+        tuple(dropped),
+        tuple(notes),
+        (),
+        float(outside.mean()) if len(points) else 0.0,
+        spans=spans,
+    )
+
+
+def extent_of(lexed: Lexed, reading: Reading, lo: int, hi: int, excluded: list[Zone]) -> tuple[int, int, bool]:
+    """Return where the answer of points lo … hi − 1 begins and ends, and whether a bracket is still open there."""
+    root_first, root_last = int(reading.root[lo]), int(reading.root[hi - 1])
+    start, end = int(reading.span[lo, 0]), int(reading.span[lo:hi, 1].max())
+    open_end = root_last >= 0 and bool(lexed.closed[root_last] < 0)
+    if root_first >= 0 and lexed.opened[root_first] < start:
+        start = int(lexed.opened[root_first])
+    if root_last >= 0 and not open_end:
+        end = max(end, int(lexed.closed[root_last]) + 1)
+    # What follows without words in between belongs to it too: a point that is cut, an odd number.
+    beyond = int(np.searchsorted(lexed.start, end))
+    stop = int(reading.span[hi, 0]) if hi < len(reading) else len(lexed.text)
+    stop = min([stop, *(z.start for z in excluded if z.start >= end)])
+    prose = (
+        (np.cumsum(lexed.words[beyond:]) > 0) | ((lexed.gap[beyond:] & PARTED) != 0) | (lexed.start[beyond:] >= stop)
+    )
+    further = int(np.argmax(prose)) if prose.any() else len(prose)
+    if further:
+        end = int(lexed.end[beyond + further - 1])
+    return start, max(end, start), open_end
+
+
+def account(lexed: Lexed, kept_spans: IntArray, reading: Reading, extent: tuple[int, int], known: list[Problem]):  # type: ignore[no-untyped-def]
+    """Return the problems and notes of numbers in the answer that no point has, and which numbers are used.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    kept_spans
+        ``(used, 2)``: places of the points that are returned.
+    reading
+        The answer's points.
+    extent
+        Where the answer begins and ends.
+    known
+        Problems that are told of already.
+    """
+    is_kept = np.isin(reading.span[:, 0], kept_spans[:, 0])
+    used = taken(reading.take(is_kept), len(lexed))
+    told = np.zeros(len(lexed) + 1, dtype=np.int64)
+    for problem in known:
+        told[np.searchsorted(lexed.start, problem.position)] += 1
+        told[np.searchsorted(lexed.start, problem.position + len(problem.seen))] -= 1
+    inside = (lexed.start >= extent[0]) & (lexed.start < extent[1])
+    rest = inside & ~used & (np.cumsum(told[:-1]) <= 0)
+    if not rest.any():
+        return [], [], used, inside
+    kind = _kinds(lexed, rest, reading)
+    dropped, notes = [], []
+    for code, (name, why, out) in enumerate(
+        (
+            ("unused", "a number that belongs to no point", notes),
+            ("malformed", "a number that makes no point; dropped", dropped),
+            ("cut", "not closed, so that it may be cut; dropped", dropped),
+        )
+    ):
+        at = np.flatnonzero(rest & (kind == code))
+        if not len(at):
+            continue
+        first = np.flatnonzero(np.append(True, np.diff(at) != 1))
+        last = np.append(first[1:], len(at)) - 1
+        out += listed(name, why, lexed.start[at[first]], lexed.end[at[last]], lexed.text, last - first + 1)
+    return dropped, notes, used, inside
+
+
+def _kinds(lexed: Lexed, rest: BoolArray, reading: Reading) -> IntArray:
+    """Tell numbers that were no part of a point (0) from those that were (1), and from those that are cut (2)."""
+    held = lexed.bracket >= 0
+    if len(lexed.opened):
+        bracket = np.maximum(lexed.bracket, 0)
+        unnamed = held & (lexed.name[bracket] == 0) & (lexed.shape[bracket] != ord("{"))
+        remark = (lexed.junk[bracket] > 0) & (lexed.numbers[bracket] < 2)
+        is_open = held & (lexed.closed[bracket] < 0)
+    else:
+        unnamed = remark = is_open = np.zeros(len(lexed), dtype=bool)
+    plain = (lexed.kind == NUMBER) & (lexed.label == 0)
+    bare = reading.dialect in ("rows", "svg", "molmo-coords", "inkml")
+    meant = plain & ((unnamed & ~remark) | (~held & bare))
+    axis = among(lexed.label, _AXES) & (lexed.kind != KEY)
+    after = lexed.start >= reading.span[-1, 1]
+    cut = (plain | axis) & after & (is_open | lexed.may_be_cut(np.arange(len(lexed))))
+    return np.where(cut, 2, np.where(meant | axis, 1, 0))
+
+
+def ellipses(lexed: Lexed, extent: tuple[int, int]) -> list[Problem]:
+    """Return a problem for each ``…`` within the answer: points that the model left out."""
+    at = np.array([m.span() for m in _ELLIPSIS.finditer(lexed.text, *extent)], dtype=np.int64).reshape(-1, 2)
+    return listed("ellipsis", "points are left out here", at[:, 0], at[:, 1], lexed.text)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text holds nothing but white space, brackets and separators."""
+    code = codes(text)
+    return not bool(
+        (((code >= 48) & (code <= 57)) | (code >= 65) & (code != 96) & ~np.isin(code, (91, 93, 123, 125))).any()
+    )

@@ -1,0 +1,168 @@
+"""Flat lists of coordinates, ``[145, 122, 1, 150, 130, 0, …]``, and rows of numbers without brackets.
+
+The number of columns is read off the list: three where each third number is 0 or 1 and the first is 1, else two. A
+number that closes no point is dropped. In lists that are still open at the end of the reply, the last number is dropped
+with its point: the token limit may have cut it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
+from inktraj.parse.reading import Found, Reading, listed, roots
+from inktraj.parse.tuples import NO_POINT
+from inktraj.parse.vocabulary import among
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+def read(lexed: Lexed, free: BoolArray) -> Reading | None:
+    """Read lists that hold all coordinates one after another.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    free
+        ``(n,)``: numbers that no other dialect has taken.
+    """
+    flat = (lexed.children == 0) & (lexed.junk == 0) & (lexed.shape != ord("{"))
+    flat &= ~among(lexed.name, NO_POINT)
+    strange = np.zeros(len(flat), dtype=bool)
+    inside = lexed.bracket >= 0
+    strange[lexed.bracket[inside & (~free | (lexed.label != 0) | (lexed.kind != NUMBER))]] = True
+    flat &= ~strange
+    long = flat & (lexed.numbers >= 4)
+    if not long.any():
+        return None
+    # Short lists beside long ones are short strokes; an open list at the end may be short too.
+    beside = np.zeros(len(flat), dtype=bool)
+    beside[lexed.parent[long & (lexed.parent >= 0)]] = True
+    flat &= long | np.where(lexed.parent >= 0, beside[lexed.parent], False)
+    chosen = np.flatnonzero(flat & (lexed.numbers > 0))
+    last = lexed.first[chosen] + lexed.numbers[chosen] - 1
+    at_end = (lexed.closed[chosen] < 0) & lexed.may_be_cut(last)
+    count = lexed.numbers[chosen] - at_end
+    columns = _columns(lexed, lexed.first[chosen], count, lexed.closed[chosen] < 0)
+    stroke = chosen if len(chosen) > 1 or lexed.depth[chosen[0]] > 1 else None
+    found = _points(lexed, "flat", lexed.first[chosen], count, columns, stroke)
+    if found is None:
+        return None
+    found.root = roots(lexed)[lexed.bracket[found.ends[:, 0]]]
+    last = last[at_end]
+    why = "the last number of an open list may be cut; dropped"
+    found.dropped += listed("cut", why, lexed.start[last], lexed.end[last], lexed.text)
+    found.broken = bool((lexed.closed[chosen] < 0).any())
+    return found.reading()
+
+
+def _columns(lexed: Lexed, first: IntArray, count: IntArray, open_end: BoolArray) -> int:
+    """Return 3 where each third number of all lists is 0 or 1, else 2."""
+    thirds = _indices(first + 2, count // 3, 3)
+    flags = lexed.value[thirds]
+    if not len(thirds) or not ((flags == 0) | (flags == 1)).all():
+        return 2
+    if len(thirds) > 2:
+        return 3
+    # One or two triples may as well be pairs. In an open list the very first flag tells, else what the number allows.
+    rest = np.where(open_end, 0, count)
+    return 3 if flags[0] == 1 and ((rest % 3 == 0).all() or (rest % 2 != 0).any()) else 2
+
+
+def _indices(first: IntArray, count: IntArray, step: int) -> IntArray:
+    """Return first[i] + step · (0 … count[i] − 1), one run after another."""
+    count = np.maximum(count, 0)
+    which = np.repeat(np.arange(len(first)), count)
+    return first[which] + step * (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count))
+
+
+def _points(
+    lexed: Lexed, dialect: str, first: IntArray, count: IntArray, columns: int, stroke: IntArray | None
+) -> Found | None:
+    """Cut runs of numbers into points; what is left over at the end of a run is dropped."""
+    number = np.maximum(count, 0) // columns
+    at = _indices(first, number, columns)
+    if not len(at):
+        return None
+    last = at + columns - 1
+    found = Found(
+        dialect,
+        np.stack([lexed.value[at], lexed.value[at + 1]], axis=1),
+        np.stack([lexed.start[at], lexed.end[last]], axis=1),
+        np.stack([at, last], axis=1),
+        flag=lexed.value[last] if columns == 3 else None,
+        stroke=None if stroke is None else np.repeat(stroke, number),
+    )
+    odd = np.flatnonzero(count % columns != 0)
+    rest, end = first[odd] + columns * number[odd], first[odd] + count[odd] - 1
+    found.dropped = listed(
+        "odd-count", f"numbers that make no whole point of {columns}; dropped",
+        lexed.start[rest], lexed.end[end], lexed.text, count[odd] % columns,
+    )  # fmt: skip
+    return found
+
+
+def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
+    """Read numbers without brackets and names: a point a line (``145 122 1``), or all in one line.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    free
+        ``(n,)``: numbers that no other dialect has taken.
+    """
+    usable = free & (lexed.kind == NUMBER) & (lexed.bracket < 0) & (lexed.label == 0)
+    # "1." or "2)" or "3:" begins an item of a list.
+    usable &= ~(np.isin(lexed.follow, (ord("."), ord(")"), ord(":"))) & _begins_row(lexed))
+    at = np.flatnonzero(usable)
+    if len(at) < 2:
+        return None
+    parts = (lexed.gap[at] & (NEWLINE | SEMICOLON | PIPE | SLASH)) != 0
+    parts[0] = True
+    broken = (np.append(0, np.diff(at)) != 1) | (lexed.words[at] > 0) | ((lexed.gap[at] & OTHER) != 0)
+    first = np.flatnonzero(parts | broken)
+    count = np.diff(np.append(first, len(at)))
+    if (count > 3).any():
+        return _one_line(lexed, at, broken)
+    point = (count == 2) | (count == 3)
+    if point.sum() < 2 and not (point.any() and count[point][0] == 3):
+        return None
+    columns = int(count[point][0])
+    point &= count == columns
+    start = at[first[point]]
+    last = start + columns - 1
+    found = Found(
+        "rows",
+        np.stack([lexed.value[start], lexed.value[start + 1]], axis=1),
+        np.stack([lexed.start[start], lexed.end[last]], axis=1),
+        np.stack([start, last], axis=1),
+        flag=lexed.value[last] if columns == 3 else None,
+    )
+    return found.reading()
+
+
+def _begins_row(lexed: Lexed) -> BoolArray:
+    begins = (lexed.gap & NEWLINE) != 0
+    begins[:1] = True
+    return begins
+
+
+def _one_line(lexed: Lexed, at: IntArray, broken: BoolArray) -> Reading | None:
+    """Read long runs of numbers; lines are strokes where there are several."""
+    new = broken | ((lexed.gap[at] & (NEWLINE | SEMICOLON | PIPE | BLANK)) != 0)
+    new[0] = True
+    first = np.flatnonzero(new)
+    count = np.diff(np.append(first, len(at)))
+    long = count >= 4
+    if not long.any():
+        return None
+    first, count = first[long], count[long]
+    open_end = lexed.may_be_cut(at[first + count - 1])
+    columns = _columns(lexed, at[first], count, open_end)
+    stroke = at[first] if len(first) > 1 and columns == 2 else None
+    found = _points(lexed, "rows", at[first], count, columns, stroke)
+    return None if found is None else found.reading()

@@ -1,0 +1,66 @@
+"""Words that mean something between points: what joins an answer, what parts it, and values written as words.
+
+The lexer knows a word by its first eight letters, lower case, without ``_`` and ``-``, as one integer (`packed`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+JOIN, MARK, PART, NAN, TRUE, FALSE, OPAQUE = range(1, 8)
+"""What a word means: nothing, a new stroke, another answer, no number, 1, 0, or that text follows."""
+
+_MEANINGS = {
+    JOIN: """points point coordinates coordinate coords json python text xml svg plaintext txt javascript and then next to the
+        of move from start end begin first second third fourth fifth sixth seventh last at px pixels pixel dot cross
+        letter word path trace draw line segment part strokes ink in with is as for now a i n on by x y s t p new
+        xy xys up down label alt coords points1 array list data tuple tuples comma lifted lifts continue continues""",
+    MARK: "stroke penup pendown lift penlift pen newstroke trazo trait strich",
+    PART: """final answer corrected correct correction corrects actually wait instead revised revise attempt retry hmm
+        again output solution draft however let updated adjusted better example reconsider refined recheck""",
+    NAN: "nan inf infinity null none undefined na nil",
+    TRUE: "true yes down penisdown",
+    FALSE: "false no up penisup",
+    OPAQUE: """word text label letter letters char character transcription transcript description desc note notes comment
+        reason reasoning name alt title target explanation thought thoughts""",
+}
+
+
+def packed(word: str) -> int:
+    """Return a word as the lexer knows it."""
+    letters = [c for c in word.lower() if c not in "_-"][:8]
+    return sum(min(ord(c), 255) << (8 * i) for i, c in enumerate(letters))
+
+
+def table(*meanings: int) -> tuple[Words, NDArray[np.int64]]:
+    """Return packed words in order, and what each means."""
+    found = {packed(word): meaning for meaning in meanings for word in _MEANINGS[meaning].split()}
+    words = sorted(found)
+    return np.array(words, dtype=np.uint64), np.array([found[w] for w in words], dtype=np.int64)
+
+
+WORDS = table(JOIN, MARK, PART, NAN, TRUE, FALSE)
+"""Words between points. Where a word has several meanings, the later one holds; values count only inside of brackets."""
+
+TEXT_KEYS = table(OPAQUE)[0]
+"""Keys whose value is text, whatever stands in it."""
+
+
+def labels(*words: str) -> Words:
+    """Return words as the lexer knows them, in order, to look labels up in with `among`."""
+    return np.array(sorted({packed(word) for word in words}), dtype=np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def among(found: Words, wanted: Words) -> NDArray[np.bool_]:
+    """Return which of the words found are among those wanted, which are in order."""
+    out = np.zeros(len(found), np.bool_)
+    for i in range(len(found)):
+        if found[i] != 0:
+            k = np.searchsorted(wanted, found[i])
+            out[i] = k < len(wanted) and wanted[k] == found[i]
+    return out

@@ -571,6 +571,16 @@ def test_keys_stay_in_the_environment(wire, monkeypatch):
     assert any("status 500" in text for text in told)
 
 
+def test_an_address_from_the_environment_is_recorded(wire, monkeypatch):
+    name = {"google": "GOOGLE_GEMINI_BASE_URL"}.get(wire, f"{wire.upper()}_BASE_URL")
+    with FakeProvider() as fake:
+        monkeypatch.setenv(name, fake.url(wire))
+        model = load_model(WIRES[wire][0], policy=QUICK)
+        assert model.ask(question()).text == GOOD
+        assert model.describe()["base_url"] == fake.url(wire)
+        model.close()
+
+
 def test_no_key_is_invented_for_a_server_elsewhere(wire):
     with pytest.raises(ProviderError, match=r"http://192\.0\.2\.1"):
         load_model(WIRES[wire][0], base_url="http://192.0.2.1/v1")
@@ -621,6 +631,34 @@ def test_closing_ends_waits(wire):
             assert all(isinstance(ask.exception(timeout=5), ModelClosed) for ask in asks)
         with pytest.raises(ModelClosed):
             model.ask(question())
+
+
+def test_closing_does_not_wait_for_a_silent_server(wire):
+    with FakeProvider(faults={"*": ["hang"] * 9}, hang=30) as fake:
+        model = connect(fake, wire, timeout=60)
+        with ThreadPoolExecutor(1) as pool:
+            ask = pool.submit(model.ask, question())
+            while not fake.requests:
+                time.sleep(0.01)
+            begun = time.monotonic()
+            model.close()
+            assert isinstance(ask.exception(timeout=5), ModelClosed)
+        assert time.monotonic() - begun < 3
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are sent to a thread")
+def test_ctrl_c_does_not_wait_for_a_silent_server(wire):
+    with FakeProvider(faults={"*": ["hang"] * 9}, hang=30) as fake:
+        model = connect(fake, wire, timeout=60)
+        main = threading.main_thread().ident
+        timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+        timer.start()
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            model.ask(question())
+        assert time.monotonic() - begun < 5
+        timer.join()
+        model.close()
 
 
 def test_compatible_servers(monkeypatch):

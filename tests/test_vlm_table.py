@@ -15,7 +15,6 @@ from inktraj.errors import DataError, ParseError, RunError
 from inktraj.vlm import Budget, ImageLimits, Price, Reply, cost_of, fit, load_table, make_picture
 from inktraj.vlm.cost import price_on
 
-
 with pytest.MonkeyPatch.context() as patch:
     patch.delenv("INKTRAJ_MODELS", raising=False)  # the shipped one is tested, not the machine's own
     TABLE = load_table()

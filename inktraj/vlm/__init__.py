@@ -76,7 +76,8 @@ def load_model(
         A name of the table (``"claude"``), a provider and id (``"openai/NAME"``), ``"replay:FILE"``,
         ``"transformers:FOLDER"``, or ``"inktraj"`` for this package's own recoverer.
     base_url
-        Another server that speaks the provider's interface.
+        Another server that speaks the provider's interface; None: what the table says, else what the environment names
+        for the provider's package (``ANTHROPIC_BASE_URL`` …), else the provider's own.
     key_env
         Environment variable with the key; None: as the table says.
     frame, limits

@@ -24,12 +24,11 @@ class Anthropic(Hosted):
     provider = "anthropic"
     package = "anthropic"
     extra_name = "anthropic"
+    url_env = "ANTHROPIC_BASE_URL"
 
     def _connect(self, key: str) -> Any:
         # With a timeout of its own the client does not refuse long answers that are not streamed.
-        return self._sdk.Anthropic(
-            api_key=key, base_url=self.settings.base_url, max_retries=0, timeout=self.settings.timeout
-        )
+        return self._sdk.Anthropic(api_key=key, base_url=self.base_url, max_retries=0, timeout=self.settings.timeout)
 
     def _ask(self, request: Request) -> Reply:
         body = self.body(request)

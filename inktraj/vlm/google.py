@@ -27,11 +27,12 @@ class Google(Hosted):
     provider = "google"
     package = "google.genai"
     extra_name = "google"
+    url_env = "GOOGLE_GEMINI_BASE_URL"
 
     def _connect(self, key: str) -> Any:
         types = self._sdk.types
         options = types.HttpOptions(
-            base_url=self.settings.base_url,
+            base_url=self.base_url,
             timeout=round(self.settings.timeout * 1000),
             extra_body=dict(self.settings.extra) or None,
         )

@@ -41,7 +41,7 @@ class Settings:
     frame, limits, prices
         See `inktraj.vlm.VLM`.
     base_url
-        None: the provider's own.
+        None: the one that the environment names for the provider's package, else the provider's own.
     key_env
         Environment variables of which the first that is set holds the key.
     timeout
@@ -97,6 +97,8 @@ class Hosted(ABC):
     provider: ClassVar[str]
     package: ClassVar[str]
     extra_name: ClassVar[str]
+    url_env: ClassVar[str]
+    """Environment variable from which the package takes another address; read here, so that it is recorded."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -106,7 +108,9 @@ class Hosted(ABC):
         self.limits = settings.limits
         self.prices = settings.prices
         self._sdk = sdk(self.package, self.extra_name, f"asking {settings.name}")
-        key = find_key(settings.key_env, settings.base_url, settings.name)
+        told = settings.base_url or os.environ.get(self.url_env)
+        self.base_url = check_url(told) if told else None
+        key = find_key(settings.key_env, self.base_url, settings.name)
         self._secrets = (key, *(os.environ.get(name, "").strip() for name in settings.key_env))
         self._retrier = Retrier(settings.policy, settings.name, settings.on_retry)
         self._client = self._connect(key)
@@ -139,7 +143,7 @@ class Hosted(ABC):
         return {
             "provider": self.provider,
             "model": self.model_id,
-            "base_url": self.settings.base_url,
+            "base_url": self.base_url,
             "extra": dict(self.settings.extra),
         }
 
@@ -174,7 +178,7 @@ class Hosted(ABC):
         shown below it.
         """
         try:
-            return ask()
+            return self._retrier.gate.run(ask)
         except ProviderError as err:
             error = err
         except Exception as err:
@@ -212,7 +216,7 @@ class Hosted(ABC):
             return ProviderError(text, retryable=passing, retry_after=wait, status=status)
         if kind in ("APIConnectionError", "APITimeoutError") or modules & _TRANSPORTS or isinstance(err, OSError):
             cause = type(err.__cause__).__name__ if err.__cause__ else kind
-            where = self.settings.base_url or "the provider"
+            where = self.base_url or "the provider"
             text = self.clean(f"{cause}: {err.__cause__ or err}")
             return ProviderError(f"no answer from {where} for {self.name}: {text}", retryable=True)
         if self.package.partition(".")[0] in modules:

@@ -20,11 +20,10 @@ class OpenAI(Hosted):
     provider = "openai"
     package = "openai"
     extra_name = "openai"
+    url_env = "OPENAI_BASE_URL"
 
     def _connect(self, key: str) -> Any:
-        return self._sdk.OpenAI(
-            api_key=key, base_url=self.settings.base_url, max_retries=0, timeout=self.settings.timeout
-        )
+        return self._sdk.OpenAI(api_key=key, base_url=self.base_url, max_retries=0, timeout=self.settings.timeout)
 
     def describe(self) -> dict[str, Any]:
         """Return what decides the answers; see `inktraj.vlm.VLM`."""

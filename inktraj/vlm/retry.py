@@ -91,6 +91,7 @@ class Gate:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._opens = 0.0
+        self._running: set[threading.Event] = set()
 
     def hold(self, seconds: float) -> None:
         """Let nobody pass for so long from now; a longer hold stays."""
@@ -117,16 +118,57 @@ class Gate:
     def sleep(self, seconds: float) -> None:
         """Wait; ends at once by Ctrl-C in the main thread, and by `close` in any."""
         if self._closed.wait(seconds) if seconds > 0 else self._closed.is_set():
-            raise ModelClosed("the model was closed; the request was given up, and can be made again")
+            raise _closed()
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns; it runs in a thread of its own, so that a silent server holds up nobody's end.
+
+        Raises
+        ------
+        ModelClosed
+            At once when the model is closed meanwhile; the work is then left to itself.
+        """
+        over = threading.Event()
+        outcome: list[tuple[T] | BaseException] = []
+
+        def run() -> None:
+            try:
+                outcome.append((work(),))
+            except BaseException as err:
+                outcome.append(err)
+            over.set()
+
+        with self._lock:
+            if self._closed.is_set():
+                raise _closed()
+            self._running.add(over)
+        try:
+            threading.Thread(target=run, daemon=True, name="ask").start()
+            over.wait()
+        finally:
+            with self._lock:
+                self._running.discard(over)
+        if not outcome:
+            raise _closed()
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+        return outcome[0][0]
 
     def close(self) -> None:
         """End all waits, for good."""
-        self._closed.set()
+        with self._lock:
+            self._closed.set()
+            for over in self._running:
+                over.set()
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._closed.is_set()
+
+
+def _closed() -> ModelClosed:
+    return ModelClosed("the model was closed; the request was given up, and can be made again")
 
 
 class Retrier:

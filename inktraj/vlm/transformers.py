@@ -71,11 +71,11 @@ class Transformers:
         self.frame = frame or family.frame
         self.limits = limits or _own_limits(path, table.limits[family.limits])
         self.prices: tuple[Price, ...] = ()
+        package = sdk("transformers", "transformers", f"running {folder}")
         self._torch = sdk("torch", "transformers", f"running {folder}")
         self._lock = threading.Lock()
         self._closed = False
         self._device = device or ("cuda" if self._torch.cuda.is_available() else "cpu")
-        package = sdk("transformers", "transformers", f"running {folder}")
         own = {"local_files_only": True, "trust_remote_code": False}
         try:
             self._processor = package.AutoProcessor.from_pretrained(path, **own)

@@ -97,6 +97,7 @@ def read_message(message: Any) -> Reply:
         raise Malformed(f"no message with content, but {type(message).__name__}")
     text = "".join(block.text for block in content if block.type == "text" and isinstance(block.text, str))
     usage = message.usage
+    details = getattr(usage, "output_tokens_details", None)  # a plain dict in versions that do not know it
     stop = message.stop_reason
     return Reply(
         text,
@@ -110,5 +111,7 @@ def read_message(message: Any) -> Reply:
         message.model if isinstance(message.model, str) else "",
         raw_stop=str(stop or ""),
         cached_tokens=count(getattr(usage, "cache_read_input_tokens", None)),
-        thinking_tokens=count(getattr(getattr(usage, "output_tokens_details", None), "thinking_tokens", None)),
+        thinking_tokens=count(
+            details.get("thinking_tokens") if isinstance(details, dict) else getattr(details, "thinking_tokens", None)
+        ),
     )

@@ -239,8 +239,12 @@ def test_ink_far_off_the_page_does_not_make_the_word_a_speck(run, page):
     data = report._data(sample, far, sample.page.open().pixels)
     assert data["view"][2] < 1.6 * sample.page.width
     json.dumps(data, allow_nan=False)
+    assert data["beyond"]
     beside = Outcome(sample.id, "ok", ink=Ink([[(-900, -900), (-800, -800)]], sample.ink.frame))
-    assert report._data(sample, beside, None)["pred"] == [[-9000, -9000, 1000, 1000]]
+    data = report._data(sample, beside, None)
+    assert data["pred"] == [[-9000, -9000, 1000, 1000]]
+    assert data["view"] == data["word"]
+    assert data["beyond"]
 
 
 def test_size_is_bounded_and_told(run, monkeypatch, tmp_path):
@@ -308,6 +312,8 @@ def test_summary_has_a_line_for_each_row_and_what_is_needed_to_read_it(run):
     assert f"{figures['chamfer'].valid.mean:.4f}<br>" in text
     assert "- run: dollars: $0.1234" in text
     assert "- all: dollars: not known" in text
+    assert "- temperature: none" in text
+    assert "- prompt: per: word" in text
     assert "- the key is &lt;new>" in text
     assert "92 samples of 97" in text
     quoted = text.split("## Published")[1]

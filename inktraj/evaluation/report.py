@@ -29,9 +29,9 @@ from inktraj.evaluation.results import KINDS, EvaluationRun, Outcome
 from inktraj.evaluation.summary import (
     BY_RULE,
     Told,
+    costs,
     facts,
     figure_of,
-    flat,
     heading,
     headlines,
     method,
@@ -118,13 +118,22 @@ def write_report(run: EvaluationRun, rows: Sequence[Told] | None = None) -> Path
         "method": _method(run),
         "pictures": escape(" ".join(details.told(sum(len(row.outcomes) for row in run.rows)))),
         "index": script_json(_index(run)),
-        "details": "\n".join(f'<script type="application/json" id="{id}">{text}</script>' for id, text in details),
     }
-    text = re.sub(r"<!-- (\w+) -->", lambda found: parts[found[1]], template)
+    # Encoded piece by piece, for one wide character would make four bytes of each in the whole.
+    out: list[bytes] = []
+    for number, piece in enumerate(re.split(r"<!-- (\w+) -->", template)):
+        if number % 2 and piece == "details":
+            out += (_bytes(f'<script type="application/json" id="{id}">{text}</script>\n') for id, text in details)
+        else:
+            out.append(_bytes(parts[piece] if number % 2 else piece))
     path = run.folder / REPORT
-    # Lone surrogates, as a reply may hold, become JSON's escapes.
-    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+    write_bytes(path, b"".join(out))
     return path
+
+
+def _bytes(text: str) -> bytes:
+    """Encode; lone surrogates, as a reply may hold, become JSON's escapes."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _policy(template: str) -> str:
@@ -149,10 +158,10 @@ def _list(lines: Iterable[str]) -> str:
 
 def _method(run: EvaluationRun) -> str:
     parts = [f"<h3>How it was measured</h3>{_list(method(run))}"]
-    for name, values in (("Costs", run.costs), ("Settings", settings(run))):
-        pairs = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in flat(values))
-        if pairs:
-            parts.append(f"<h3>{name}</h3><dl>{pairs}</dl>")
+    for name, pairs in (("Costs", costs(run)), ("Settings", settings(run))):
+        told = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in pairs)
+        if told:
+            parts.append(f"<h3>{name}</h3><dl>{told}</dl>")
     return "".join(parts)
 
 
@@ -323,7 +332,7 @@ class _Details:
 
 
 def _size(text: str) -> int:
-    return len(text.encode("utf-8", "backslashreplace")) + 60  # with its element's tags
+    return len(_bytes(text)) + 60  # with its element's tags
 
 
 def _details(run: EvaluationRun) -> _Details:
@@ -384,12 +393,13 @@ def _drawn(
 
 def _data(sample: Sample, outcome: Outcome, pixels: NDArray[np.uint8] | None) -> dict[str, Any]:
     """Return what is shown of one outcome; `pixels` are the page's, None for no picture."""
-    word, view = _views(sample, outcome.ink)
+    word, view, beyond = _views(sample, outcome.ink)
     seen = max(word[2:]) / SIDE  # of page pixels: less is not seen even where the word fills the picture
     data: dict[str, Any] = {"word": word, "view": view, "ref": _thinned(sample.ink.strokes, seen)}
     data["occurrence"] = [sample.occurrence, sample.occurrences]
     if outcome.ink is not None:
         data["pred"] = _thinned(outcome.ink.strokes, seen)
+        data |= {"beyond": 1} if beyond else {}
     if outcome.dialect:
         data["read"] = f"{outcome.dialect}, {outcome.frame}" + ("" if outcome.starts_known else ", starts not known")
     if outcome.reply is not None:
@@ -407,17 +417,21 @@ def _thinned(strokes: Sequence[NDArray[np.float64]], seen: float) -> list[list[i
     return packed_strokes(strokes[:STROKES], 0.4 * seen)
 
 
-def _views(sample: Sample, ink: Ink | None) -> tuple[Box, Box]:
-    """Return the box of the word, and of word and prediction; what lies far off the page is in neither."""
+def _views(sample: Sample, ink: Ink | None) -> tuple[Box, Box, bool]:
+    """Return the box of the word, that of word and prediction, and whether ink lies beyond, far off the page."""
     low = np.minimum(sample.box[:2], sample.ink.bounds[:2])
     high = np.maximum(sample.box[2:], sample.ink.bounds[2:])
     margin = max(0.4 * float(high[1] - low[1]), 6.0)
     word = _box(low, high, margin)
-    if ink is not None and ink.strokes:
-        size = np.array([sample.page.width, sample.page.height])
-        near = np.array(ink.bounds).reshape(2, 2).clip(-BEYOND * size, (1 + BEYOND) * size)
-        low, high = np.minimum(low, near[0]), np.maximum(high, near[1])
-    return word, _box(low, high, margin)
+    if ink is None or not ink.strokes:
+        return word, word, False
+    size = np.array([sample.page.width, sample.page.height])
+    ends = np.array(ink.bounds).reshape(2, 2)
+    near = ends.clip(-BEYOND * size, (1 + BEYOND) * size)
+    beyond = bool((near != ends).any())
+    if (near[0] == near[1]).any() and beyond:
+        return word, word, True  # nothing of it would be in sight
+    return word, _box(np.minimum(low, near[0]), np.maximum(high, near[1]), margin), beyond
 
 
 def _box(low: NDArray[np.float64], high: NDArray[np.float64], margin: float) -> Box:

@@ -141,26 +141,29 @@ def method(run: EvaluationRun) -> Iterator[str]:
     yield from dict.fromkeys(str(signature) for row in run.rows for signature in row.scores.signatures)
 
 
-def settings(run: EvaluationRun) -> dict[str, Any]:
-    """Return the settings without the signatures, which `method` gives."""
-    return {name: value for name, value in run.settings.items() if name != "signatures"}
+def costs(run: EvaluationRun) -> list[tuple[str, str]]:
+    """Return name and text of all costs."""
+    return list(_flat(run.costs, "not known"))
 
 
-def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Return name and text of all values of nested tables; None is told as not known."""
+def settings(run: EvaluationRun) -> list[tuple[str, str]]:
+    """Return name and text of all settings but the signatures, which `method` gives."""
+    return list(_flat({name: value for name, value in run.settings.items() if name != "signatures"}, "none"))
+
+
+def _flat(values: Mapping[str, Any], none: str, before: str = "") -> Iterator[tuple[str, str]]:
+    """Return name and text of all values of nested tables; `none` stands for None."""
     for name, value in values.items():
         label = f"{before}{name.replace('_', ' ')}"
         if isinstance(value, Mapping):
-            yield from flat(value, f"{label}: ")
+            yield from _flat(value, none, f"{label}: ")
         elif isinstance(value, list | tuple):
             yield label, ", ".join(map(str, value)) or "none"
         else:
-            yield label, _told(label, value)
+            yield label, none if value is None else _told(label, value)
 
 
 def _told(label: str, value: Any) -> str:
-    if value is None:
-        return "not known"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -190,9 +193,9 @@ def summary_markdown(run: EvaluationRun, rows: Sequence[Told] | None = None) -> 
         *(f"- `{line}`" if "|" in line else f"- {line}" for line in method(run)),
         "",
     ]
-    for name, values in (("Costs", run.costs), ("Settings", settings(run))):
-        if values:
-            parts += [f"## {name}", "", *_items(f"{label}: {text}" for label, text in flat(values)), ""]
+    for name, pairs in (("Costs", costs(run)), ("Settings", settings(run))):
+        if pairs:
+            parts += [f"## {name}", "", *_items(f"{label}: {text}" for label, text in pairs), ""]
     quoted = published_table()
     return "\n".join([*parts, f"## {quoted.title}", "", NOTE, "", *quoted.markdown(), ""])
 
@@ -220,7 +223,7 @@ def print_table(run: EvaluationRun, console: Any, rows: Sequence[Told] | None = 
         table.print(console)
     for line in method(run):
         _say(console, line)
-    for label, text in flat(run.costs):
+    for label, text in costs(run):
         _say(console, f"{label}: {text}")
     for warning in warnings(run):
         _say(console, f"warning: {warning}")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from inktraj.cli_data import app as data_app
 from inktraj.cli_eval import app as eval_app
 from inktraj.errors import DataError, InktrajError, RunError
 
@@ -51,6 +52,7 @@ Segmenter = Annotated[str, typer.Option(help="'inkgap', or module:attribute of y
 Recoverer = Annotated[str, typer.Option(help="'scribe', 'scribe-fast', 'tracer', or module:attribute of your own.")]
 Recognizer = Annotated[str, typer.Option(help="'ppocr', or module:attribute of your own.")]
 
+app.add_typer(data_app, name="data")
 app.add_typer(eval_app, name="eval")
 
 

@@ -4,7 +4,8 @@ Two folders have that file: the page form, which `PageWriter` writes, and a fini
 
 A page of the page form is ``{"page_id", "image", "sha256", "width", "height", "writer", "split", "words"}``: `image` is
 a path within the folder, `writer` and `split` may be missing. A word is ``{"id", "text", "strokes"}``, and where known
-``"line"``, ``"polygon"``, ``"widths"``, ``"times"`` (seconds) and ``"times_source"``, all as in a pseudo-label record.
+``"line"``, ``"polygon"``, ``"widths"``, ``"times"`` (seconds) and ``"times_source"``, as in a pseudo-label record, and
+``"cut_confidence"``, how sure its place in a recorded line is.
 `inktraj convert` and `inktraj score` read the same file.
 """
 
@@ -27,6 +28,8 @@ from inktraj.io.images import Source
 from inktraj.io.jsonl import read_jsonl
 
 PAGES = "pages.jsonl"
+LEAST_SURE = 0.5
+"""Words whose cut from a line is less sure are no samples."""
 
 FindImage = Callable[[dict[str, Any], Path], Source | None]
 """Page record and folder → where the page's image is; None where it is not found."""
@@ -203,6 +206,9 @@ def _unusable(word: dict[str, Any], where: str) -> str:
         )
     if not (text and text.strip()):
         return "it has no text by which it could be asked for"
+    sure = word.get("cut_confidence")
+    if isinstance(sure, int | float) and sure < LEAST_SURE:
+        return f"where it begins and ends in its line is not sure ({sure:.2f}, expected {LEAST_SURE} or more)"
     return "" if strokes else "it has no strokes"
 
 

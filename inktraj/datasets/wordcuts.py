@@ -154,7 +154,8 @@ class _Line:
 
     def _outer_gaps(self) -> FloatArray:
         front = np.maximum.accumulate(self.high[self.body, 0])[:-1]
-        return self.low[self.body[1:], 0] - front
+        gaps: FloatArray = self.low[self.body[1:], 0] - front
+        return gaps
 
     def _row_gaps(self) -> FloatArray:
         """Return the least horizontal gap between each stroke of the body and all ink before it at about its height."""
@@ -255,7 +256,9 @@ def _dense(stroke: FloatArray, step: float) -> FloatArray:
     if len(stroke) < 2:
         return stroke
     steps = np.maximum(1, np.ceil(np.abs(np.diff(stroke[:, 1])) / step)).astype(int)
-    at = np.concatenate([[0.0], *(i + np.arange(1, n + 1) / n for i, n in enumerate(steps))])
+    begins = np.repeat(np.cumsum(steps) - steps, steps)
+    inner = (np.arange(len(begins)) - begins + 1) / np.repeat(steps, steps)
+    at = np.concatenate([[0.0], np.repeat(np.arange(len(steps)), steps) + inner])
     return np.column_stack([np.interp(at, np.arange(len(stroke)), stroke[:, c]) for c in (0, 1)])
 
 
@@ -305,4 +308,5 @@ def _log_sum(values: FloatArray, axis: int) -> FloatArray:
     top = values.max(axis=axis)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
-        return np.log(np.exp(values - np.expand_dims(safe, axis)).sum(axis=axis)) + safe
+        total: FloatArray = np.log(np.exp(values - np.expand_dims(safe, axis)).sum(axis=axis)) + safe
+    return total

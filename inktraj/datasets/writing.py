@@ -18,13 +18,17 @@ DECIMALS = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Word:
-    """A word to be written: name within the page, text, strokes in the page's frame, line, outline."""
+    """A word to be written: name within the page, text, strokes in the page's frame, and what else is known of it.
+
+    `cut_confidence` says of a word that was cut from a recorded line how sure the cut is.
+    """
 
     id: str
     text: str
     ink: Ink
     line: int | None = None
     polygon: FloatArray | None = None
+    cut_confidence: float | None = None
 
 
 def page_record(
@@ -63,6 +67,8 @@ def _word(word: Word) -> dict[str, Any]:
     if ink.times is not None:
         out["times"] = _flat(ink.times, 3)
         out["times_source"] = ink.times_source
+    if word.cut_confidence is not None:
+        out["cut_confidence"] = round(word.cut_confidence, 3)
     return out
 
 

@@ -322,6 +322,14 @@ def test_summary_has_a_line_for_each_row_and_what_is_needed_to_read_it(run):
     assert "0.812" not in text.split("## Published")[0]
 
 
+def test_where_all_is_ok_there_is_one_table_of_figures(run):
+    samples = list(run.dataset.pages[0].samples)
+    row = make_row(samples, ["ok"] * len(samples), np.random.default_rng(2))
+    text = summary_markdown(replace(run, rows=(row,)))
+    assert "All samples, by the paper's rule" in text
+    assert "Ok samples only" not in text
+
+
 def test_an_ink_that_could_not_be_scored_is_told_of(run):
     row = run.rows[0]
     word = replace(row.scores.words[0], status="invalid", reason="its 9999 strokes are too many")

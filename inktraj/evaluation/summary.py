@@ -90,6 +90,14 @@ def figures_table(rows: Sequence[Told], *, valid: bool) -> Table:
     return Table(OK_ONLY if valid else BY_RULE, head, cells)
 
 
+def tables(rows: Sequence[Told]) -> Iterator[Table]:
+    """Return the measured tables; that of ok samples only where it says something else."""
+    yield kinds_table(rows)
+    yield figures_table(rows, valid=False)
+    if any(twice.all != twice.valid for told in rows for twice in told.figures.values()):
+        yield figures_table(rows, valid=True)
+
+
 def published_table() -> Table:
     """Return the quoted figures."""
     names = [name for name in HEADLINES if any(name in row.figures for row in PUBLISHED)]
@@ -184,7 +192,7 @@ def summary_markdown(run: EvaluationRun, rows: Sequence[Told] | None = None) -> 
     told = warnings(run)
     if told:
         parts += ["## Warnings", "", *_items(told), ""]
-    for table in (kinds_table(rows), figures_table(rows, valid=False), figures_table(rows, valid=True)):
+    for table in tables(rows):
         parts += [f"## {escaped(table.title)}", "", *table.markdown(), ""]
     parts += ["`error` samples could not be asked for or scored, and are in no figure.", ""]
     parts += [
@@ -219,7 +227,7 @@ def print_table(run: EvaluationRun, console: Any, rows: Sequence[Told] | None = 
     rows = tell(run) if rows is None else rows
     for line in (title(run), *facts(run)):
         _say(console, line)
-    for table in (kinds_table(rows), figures_table(rows, valid=False), figures_table(rows, valid=True)):
+    for table in tables(rows):
         table.print(console)
     for line in method(run):
         _say(console, line)

@@ -16,7 +16,7 @@ POINTS = 80
 """Points of an example at most: enough for its curves, and no more tokens than needed."""
 
 LETTERS = range(3, 9)
-"""Letters that an example's word has."""
+"""Letters that an example's word has, if there is such a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,17 @@ class Examples:
         """
         numbers = list(range(len(dataset)))
         random.Random(seed).shuffle(numbers)
-        chosen: list[Sample] = []
-        for number in numbers:
-            sample = dataset[number]
-            if not _fit(sample) or any(_hand(sample) == _hand(other) for other in chosen):
-                continue
-            chosen.append(sample)
-            if len(chosen) == _ENOUGH:
-                break
-        if not chosen:
-            raise DataError(
-                f"the data set {dataset.name} has no word of {LETTERS.start} to {LETTERS.stop - 1} letters "
-                "with strokes to show as the example; ask without one"
-            )
-        return cls(tuple(chosen))
+        for fit in (_good, _usable):
+            chosen: list[Sample] = []
+            for number in numbers:
+                sample = dataset[number]
+                if fit(sample) and all(_hand(sample) != _hand(other) for other in chosen):
+                    chosen.append(sample)
+                if len(chosen) == _ENOUGH:
+                    break
+            if chosen:
+                return cls(tuple(chosen))
+        raise DataError(f"the data set {dataset.name} has no word with strokes to show as the example; ask without one")
 
     def for_sample(self, sample: Sample) -> Sample | None:
         """The first example that is of another hand; None where all are of the same."""
@@ -66,8 +63,12 @@ def _hand(sample: Sample) -> tuple[str, str]:
     return ("writer", sample.writer) if sample.writer else ("page", sample.page_id)
 
 
-def _fit(sample: Sample) -> bool:
-    return len(sample.text) in LETTERS and sample.text.isalpha() and sample.ink.length > 0
+def _good(sample: Sample) -> bool:
+    return len(sample.text) in LETTERS and sample.text.isalpha() and _usable(sample)
+
+
+def _usable(sample: Sample) -> bool:
+    return bool(sample.text.strip()) and sample.ink.length > 0
 
 
 def thinned(ink: Ink, points: int = POINTS) -> Ink:

@@ -227,7 +227,11 @@ class _Folder:
                     "touched. Name an empty or a new folder with --out"
                 )
             self._lock = locked(self.root / LOCK)
-            self._adopt()
+            try:
+                self._adopt()
+            except BaseException:
+                self._lock.close()
+                raise
         except OSError as err:
             raise RunError(f"cannot write into {self.root}: {err.strerror or err}") from err
 

@@ -68,6 +68,9 @@ class Replay:
         models = sorted({reply.model for reply in self._replies.values() if reply.model})
         self.model_id = models[0] if len(models) == 1 else self.path.name
 
+    needs_pictures = False
+    """Replies are found by name: pages need not be opened, nor pictures made."""
+
     def __repr__(self) -> str:
         return f"<Replay {self.path}: {len(self._replies)} names>"
 

@@ -22,6 +22,7 @@ from typing import Any
 from inktraj.errors import DataError, ParseError
 from inktraj.evaluation.results import KINDS
 from inktraj.evaluation.summary import HEADLINES, figure_of, heading
+from inktraj.evaluation.results import RUN_FORMAT
 from inktraj.evaluation.tables import Table, cell, escaped, interval, percent, printable, short
 from inktraj.io.files import read_text
 from inktraj.metrics.statistics import PairedComparison
@@ -29,9 +30,6 @@ from inktraj.scoring.scores import Scores, Twice
 from inktraj.scoring.writing import read_scores
 
 RUN = "run.json"
-RUN_FORMAT = "inktraj evaluation 1"
-"""Name of the form of ``run.json``."""
-
 FORMAT = "inktraj comparison 1"
 
 SIGNIFICANT = 0.05

@@ -380,14 +380,15 @@ def _drawn(
     pixels, opened = None, ""
     drawn = {}
     for number, place in sorted(found):
-        sample = run.dataset[number]
+        outcome = _outcome(run, place)
+        sample = run.dataset.by_id(outcome.scored_as) if outcome.scored_as else run.dataset[number]
         if pictures and sample.page_id != opened:
             opened, pixels = sample.page_id, None
             try:
                 pixels = sample.page.open().pixels
             except InktrajError as err:
                 out.unopened[opened] = str(err)
-        drawn[place] = _data(sample, _outcome(run, place), pixels)
+        drawn[place] = _data(sample, outcome, pixels)
     return drawn
 
 

@@ -14,6 +14,9 @@ from inktraj.ink import Ink
 from inktraj.scoring import Scores
 from inktraj.vlm import Reply
 
+RUN_FORMAT = "inktraj evaluation 1"
+"""How the files of a run folder name their form."""
+
 Kind = Literal["ok", "incomplete", "invalid", "refused", "empty", "truncated", "error"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """What can become of a sample: an ink came; the answer covers other words and not this one; no ink could be read from
@@ -45,6 +48,8 @@ class Outcome:
         Pieces of the answer that could not be used.
     sent
         Width and height of the image as sent; None where none was.
+    scored_as
+        Id of the other occurrence of the word that it is scored against, because it fits that better; "" for its own.
     """
 
     id: str
@@ -58,6 +63,7 @@ class Outcome:
     out_of_range: float = 0.0
     dropped: int = 0
     sent: tuple[int, int] | None = None
+    scored_as: str = ""
 
 
 @dataclass(frozen=True, eq=False)

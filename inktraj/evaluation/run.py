@@ -28,7 +28,7 @@ from inktraj.evaluation.journal import Answer, Journal, read_answers, read_error
 from inktraj.evaluation.outcomes import outcomes_of
 from inktraj.evaluation.placement import best_placement
 from inktraj.evaluation.prompts import Prompt
-from inktraj.evaluation.results import EvaluationRun, Outcome, Row
+from inktraj.evaluation.results import RUN_FORMAT, EvaluationRun, Outcome, Row
 from inktraj.evaluation.tasks import Asking, Task, tasks_of
 from inktraj.io.files import write_bytes
 from inktraj.metrics import Evaluation
@@ -43,7 +43,6 @@ from inktraj.vlm import VLM, cost_of, load_model
 if TYPE_CHECKING:
     from inktraj.style import StyleModel
 
-FORM = "inktraj evaluation 1"
 SETTINGS, RESULTS, LOCK = "settings.json", "run.json", "run.lock"
 
 MAX_TOKENS = 8192
@@ -197,7 +196,7 @@ def _chosen(data: Dataset, plan: Plan) -> list[int]:
 def _settings(model: VLM, data: Dataset, plan: Plan) -> dict[str, Any]:
     """What decides the answers; how many are asked for does not."""
     return {
-        "format": FORM,
+        "format": RUN_FORMAT,
         "model": dict(model.describe()),
         "dataset": {"name": data.name, "version": data.version, "samples": len(data)},
         "prompt": plan.prompt.fields(),
@@ -357,12 +356,14 @@ def _row(
     watcher: Watcher,
 ) -> Row:
     others = _occurrences(data, wanted) if plan.any_occurrence else {}
-    pairs = []
-    for k, outcome in zip(wanted, outcomes, strict=True):
-        sample = data[k]
+    pairs, outcomes = [], list(outcomes)
+    for place, k in enumerate(wanted):
+        sample, outcome = data[k], outcomes[place]
         assert sample.id == outcome.id
         if outcome.ink is not None and sample.id in others:
-            sample = _nearest(outcome, sample, others[sample.id], plan.evaluation)
+            best = _nearest(outcome, sample, others[sample.id], plan.evaluation)
+            if best.id != sample.id:
+                sample, outcomes[place] = best, replace(outcome, scored_as=best.id)
         word = Word(outcome.id, sample.page_id, sample.ink, sample.text, sample.writer, data.name)
         status = _STATUS.get(outcome.kind, "invalid")
         pairs.append(Pair(word, outcome.ink if status == "valid" else None, status, outcome.reason))
@@ -457,7 +458,7 @@ def _warnings(data: Dataset, rows: Sequence[Row]) -> list[str]:
 
 def _write(run: EvaluationRun) -> None:
     from inktraj.evaluation.report import write_report
-    from inktraj.evaluation.summary import summary_markdown
+    from inktraj.evaluation.summary import summary_markdown, tell
 
     rows = []
     for row in run.rows:
@@ -476,7 +477,7 @@ def _write(run: EvaluationRun) -> None:
             }
         )
     record = {
-        "format": FORM,
+        "format": RUN_FORMAT,
         "dataset": {
             "name": run.dataset.name,
             "version": run.dataset.version,
@@ -493,5 +494,6 @@ def _write(run: EvaluationRun) -> None:
     write_bytes(
         run.folder / RESULTS, json.dumps(record, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
     )
-    write_bytes(run.folder / "summary.md", summary_markdown(run).encode("utf-8", "backslashreplace"))
-    write_report(run)
+    told = tell(run)
+    write_bytes(run.folder / "summary.md", summary_markdown(run, told).encode("utf-8", "backslashreplace"))
+    write_report(run, told)

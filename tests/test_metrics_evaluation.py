@@ -305,3 +305,42 @@ def test_bad_settings():
         for value in (-1, math.nan, math.inf, "much", True):
             with pytest.raises(DataError, match=name):
                 Evaluation(**{name: value})
+
+
+@pytest.mark.parametrize("space", ["page", "none"])
+def test_a_dot_that_is_missing_is_as_far_off_as_the_frame_allows(space):
+    for dot, corner in ((30, 40), (400, 200)), ((390, 40), (0, 200)):
+        missing = evaluate(None, ink([dot]), Evaluation(Normalization(space)))
+        away = math.dist(dot, corner) * (1 / 400 if space == "page" else 1)
+        found = [missing.dtw, missing.chamfer, missing.hausdorff, missing.start_distance, missing.tolerant_dtw]
+        assert found == pytest.approx([away] * 5)
+        assert missing.ldtw == pytest.approx(math.dist(dot, corner))
+
+
+def test_settings_that_are_the_same_have_one_signature():
+    signatures = {
+        str(Evaluation(Normalization("none", step)).signature) for step in (1, 1.0, np.float32(1), np.int64(1))
+    }
+    assert len(signatures) == 1
+    assert Evaluation(Normalization(bridge=np.True_)).signature == Evaluation(Normalization(bridge=True)).signature
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"step": True}, "step is True"),
+        ({"step": "0.1"}, "step is '0.1'"),
+        ({"bridge": "no"}, "bridge is 'no'"),
+        ({"bridge": 1}, "bridge is 1"),
+    ],
+)
+def test_spacing_of_another_type_is_refused(settings, told):
+    with pytest.raises(DataError, match=told):
+        Normalization(**settings)
+
+
+@pytest.mark.parametrize("name", ["tolerance", "start_tolerance", "min_length", "worst"])
+@pytest.mark.parametrize("value", [None, [1.0], np.array([1.0]), True, "1"])
+def test_limits_of_another_type_are_refused(name, value):
+    with pytest.raises(DataError, match=f"{name} is"):
+        Evaluation(**{name: value})

@@ -246,3 +246,9 @@ def test_too_little_to_compare_gives_no_interval():
 def test_systems_that_cannot_be_paired_are_told(first, second, options, message):
     with pytest.raises(DataError, match=message):
         paired_bootstrap(first, second, **options)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None, True, "a"])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(DataError, match="seed is a whole number"):
+        statistics.bootstrap([1, 2, 3], seed=seed)

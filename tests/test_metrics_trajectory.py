@@ -1,5 +1,6 @@
 """DTW and Chamfer: against slow twins, tslearn and SciPy, on random, tied and degenerate input."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -345,3 +346,37 @@ def test_recorded_words(rng):
         assert found.length == len(path)
         there, _ = nearest_distances(a, b)
         np.testing.assert_allclose(there, cKDTree(b).query(a)[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("band", [1 << 62, (1 << 63) - 1, 1 << 70])
+def test_a_band_wider_than_any_sequence_is_no_band(band):
+    a, b = np.arange(12.0).reshape(6, 2), np.arange(8.0).reshape(4, 2)
+    assert dtw(a, b, band=band, path=True).path.tolist() == dtw(a, b, path=True).path.tolist()
+    assert dtw(a, b, band=band).total == dtw(a, b).total
+
+
+@pytest.mark.parametrize(
+    ("points", "told"),
+    [
+        (np.ma.array([[0.0, 0.0], [9.0, 9.0]], mask=[[0, 0], [1, 1]]), "masked"),
+        (np.array([[1 + 5j, 2]]), "complex"),
+    ],
+)
+def test_points_that_would_lose_something_are_refused(points, told):
+    for measure in (lambda: dtw(points, [(0, 0)]), lambda: dtw_batch([[(0, 0)], points], [[(0, 0)]] * 2)):
+        with pytest.raises(DataError, match=told):
+            measure()
+
+
+def test_an_error_in_a_thread_ends_the_work_soon():
+    done = []
+
+    def work(item):
+        if item == 0:
+            raise DataError("stop")
+        threading.Event().wait(0.01)
+        done.append(item)
+
+    with pytest.raises(DataError, match="stop"):
+        trajectory.for_each(work, range(500), 2)
+    assert len(done) < 100

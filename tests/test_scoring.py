@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
 import sys
 from types import SimpleNamespace
 
@@ -746,3 +748,114 @@ def test_a_full_disk_keeps_the_earlier_file(run, sides, tmp_path, monkeypatch):
     assert "No space left" in err
     assert (tmp_path / "out.json").read_text() == "earlier"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "pred.jsonl", "ref.jsonl"]
+
+
+def test_csv_of_texts_with_carriage_returns_is_read_back(tmp_path):
+    texts = ("a\rb", 'c,"d"\n|e\r\n', "f")
+    mine = [InkRecord(r.id, r.ink, text, r.extra) for r, text in zip(records(), texts, strict=True)]
+    score(mine, mine).to_csv(tmp_path / "words.csv")
+    data = (tmp_path / "words.csv").read_bytes()
+    assert data.count(b"\r\n") == 1
+    rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+    assert [row["text"] for row in rows] == list(texts)
+    assert [row["dtw"] for row in rows] == ["0.0"] * 3
+
+
+def test_scores_that_were_damaged_are_refused(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = tmp_path / "scores.parquet"
+    score(records(), records()).to_parquet(file)
+    whole = file.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(whole) - 4000, len(whole))] = rng.integers(256)
+        file.write_bytes(damaged)
+        with contextlib.suppress(DataError):  # any other error is a fault
+            inktraj.read_scores(file)
+    file.write_bytes(whole)
+    table = pq.read_table(file)
+    told = json.loads(table.schema.metadata[b"inktraj"])
+    for name, column in (("status", ["valid", "valid", "perfect"]), ("name", ["a", "a", "b"])):
+        place = table.column_names.index(name)
+        pq.write_table(table.set_column(place, name, pa.array(column)), file)
+        with pytest.raises(ParseError, match=r"unknown status, or twice of one name"):
+            inktraj.read_scores(file)
+    pq.write_table(table.replace_schema_metadata({"inktraj": json.dumps(told | {"signatures": []})}), file)
+    with pytest.raises(ParseError, match="not scores that inktraj wrote"):
+        inktraj.read_scores(file)
+
+
+@pytest.mark.parametrize("options", [{"seed": -1}, {"resamples": 0}, {"confidence": 95}, {"clusters": "line"}])
+def test_options_of_intervals_are_checked_before_the_work(options):
+    with pytest.raises(DataError):
+        Drawing(**options)
+
+
+def test_frames_that_are_the_unit_are_part_of_the_references():
+    wide = [InkRecord(r.id, Ink(r.ink.strokes, Frame(800, 100)), r.text, r.extra) for r in records()]
+    page = Evaluation(Normalization("page"))
+    with pytest.raises(DataError, match="the references have the same names, but other"):
+        score(wide, wide, evaluation=page).compare(score(records(), records(), evaluation=page))
+    assert score(wide, wide).compare(score(records(), records()))["dtw"]["all"].difference == 0
+
+
+def test_an_ink_without_extent_is_drawn_as_a_dot():
+    dot = picture(Ink([[(5, 5)]], FRAME))
+    assert np.array_equal(picture(Ink([[(0, 0), (1e-320, 0)]], FRAME)), dot)
+
+
+@pytest.mark.parametrize("target", ["nowhere", "loop.jsonl"])
+def test_links_that_lead_nowhere_are_told_of(tmp_path, target):
+    as_shards(tmp_path)
+    (tmp_path / "loop.jsonl").symlink_to(target)
+    with pytest.raises(DataError, match=r"loop\.jsonl: no file that can be read"):
+        score(records(), tmp_path)
+    found = score(tmp_path, records())
+    assert list(found.unread) == ["loop"]
+    assert found.counts["valid"] == 3
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
+    as_shards(tmp_path)
+    (tmp_path / "more").mkdir()
+    scan = os.scandir
+
+    def closed(path):
+        if str(path).endswith("more"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(DataError, match=r"more: cannot be read \(Permission denied\)"):
+        read_words(tmp_path)
+
+
+def test_file_names_that_are_no_text_are_written(tmp_path):
+    try:
+        for name in (b"\xff.jsonl", b"p\xfe.svg"):
+            (tmp_path / os.fsdecode(name)).write_text('{"id": "p1__w0"}\nbad\n')
+    except OSError:
+        pytest.skip("this file system takes names of text only")
+    found = score(tmp_path, records())
+    assert found.counts["invalid"] == 1
+    found.to_parquet(tmp_path / "scores.parquet")
+    found.to_csv(tmp_path / "scores.csv")
+    assert inktraj.read_scores(tmp_path / "scores.parquet").unread == found.unread
+    json.dumps(found.to_json(), ensure_ascii=False).encode()
+
+
+def test_tables_are_shown_whatever_the_terminal_takes():
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    report.show(score(records(), records()), None, out)
+    assert b"DTW ?" in out.buffer.getvalue()
+
+
+def test_a_full_disk_is_told_of_by_the_table():
+    scores = score(records(), records())
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        with pytest.raises(DataError, match="cannot be written"):
+            report.show(scores, None, full)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # else closing it fails again

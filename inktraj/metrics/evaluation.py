@@ -6,9 +6,9 @@ Conventions
 * A prediction is ``valid``, or ``missing`` (nothing was given for this word), or ``invalid`` (something was given that
   cannot be used: it could not be parsed, has no points, or absurdly many). One that is not valid scores the declared
   worst: DTW, tolerant DTW, Chamfer, Hausdorff, start distance and LDTW as those of one point in the far corner of the
-  reference's box (`Prepared.far_corner`), or a given number of units; every agreement, accuracy, precision, recall and
-  AIoU 0, which of Kendall's tau is chance; no stroke at all. inkGround scores invalid outputs with a maximum, and gives
-  no number for it.
+  reference's box (`Prepared.far_corner`; of a dot, which has no box, of the frame), or a given number of units; every
+  agreement, accuracy, precision, recall and AIoU 0, which of Kendall's tau is chance; no stroke at all. inkGround
+  scores invalid outputs with a maximum, and gives no number for it.
 * A figure without value is None: see `inktraj.metrics.strokes`. Where the reference alone leaves a figure without value
   (the order of one stroke), it has none for a prediction that is not valid either. The distance from predicted points
   to the reference, and the parts of a DTW, have no worst: nothing was predicted.
@@ -29,6 +29,7 @@ from inktraj.ink import Ink
 from inktraj.metrics import nearest, wavefront
 from inktraj.metrics.normalization import Normalization, Prepared, TooLong
 from inktraj.metrics.overlap import PEN_WIDTH, RESOLUTION, TOLERANCE, aiou_inks, harmonic_mean, share_within
+from inktraj.metrics.points import FloatArray
 from inktraj.metrics.signature import Signature, Value
 from inktraj.metrics.strokes import MAX_STROKE_PAIRS, MIN_LENGTH, START_TOLERANCE, compare
 from inktraj.metrics.trajectory import for_each
@@ -142,7 +143,8 @@ class Evaluation:
             value = getattr(self, name)
             if name == "worst" and value == "far-corner":
                 continue
-            if isinstance(value, (bool, str)) or not 0 <= value < math.inf:
+            number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+            if not number or not 0 <= value < math.inf:
                 raise DataError(f"{name} is {value!r}, expected a number of units, 0 or more")
 
     @property
@@ -266,6 +268,9 @@ class Evaluation:
         """The figures of a prediction that is not valid."""
         point, line = prepared.far_corner, prepared.ref_line
         away = np.hypot(*(line - point).T)
+        if not away.max() > 0:
+            point = _frame_corner(prepared, ref)
+            away = np.hypot(*(line - point).T)
         there, mean, furthest = float(away.min()), float(away.mean()), float(away.max())
         chamfer, squared = (there + mean) / 2, float((there**2 + np.square(away).mean()) / 2)
         start = float(np.hypot(*(prepared.ref[0] - point[0])))
@@ -326,6 +331,13 @@ def evaluate(
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def _frame_corner(prepared: Prepared, ref: Ink) -> FloatArray:
+    """The frame's corner that is farthest from a dot, ``(1, 2)`` in units: at the dot itself all would be perfect."""
+    dot, size = ref.strokes[0][0], np.array([ref.frame.width, ref.frame.height])
+    corner: FloatArray = (np.where(dot > size / 2, 0.0, size) - prepared.origin)[None] * prepared.scale
+    return corner
 
 
 def _aiou(prepared: Prepared) -> float | None:

@@ -93,7 +93,7 @@ class Normalization:
     Raises
     ------
     DataError
-        An unknown space, or a step that is not a positive number.
+        An unknown space, a step that is not a positive number, or a bridge that is neither true nor false.
     """
 
     space: Space = "reference-box"
@@ -105,8 +105,14 @@ class Normalization:
             raise DataError(f"the normalisation is {self.space!r}, expected one of {', '.join(SPACES)}")
         if self.step == "default":
             object.__setattr__(self, "step", STEPS[self.space])
-        if self.step is not None and not (isinstance(self.step, (int, float)) and 0 < self.step < math.inf):
-            raise DataError(f"the step is {self.step!r}, expected a positive number of units, or None")
+        if self.step is not None:
+            number = isinstance(self.step, (int, float, np.integer, np.floating)) and not isinstance(self.step, bool)
+            if not number or not 0 < float(self.step) < math.inf:
+                raise DataError(f"the step is {self.step!r}, expected a positive number of units, or None")
+            object.__setattr__(self, "step", float(self.step))  # 1 and 1.0 are one setting, and have one signature
+        if not isinstance(self.bridge, (bool, np.bool_)):
+            raise DataError(f"bridge is {self.bridge!r}, expected True or False")
+        object.__setattr__(self, "bridge", bool(self.bridge))
 
     def fields(self) -> dict[str, str | float | bool | None]:
         """What a signature says of it."""
@@ -158,7 +164,7 @@ class Normalization:
         starts = np.zeros(len(ink.strokes) + 1, np.int64)
         np.cumsum([len(s) for s in ink.strokes], out=starts[1:])
         points = np.concatenate(ink.strokes)
-        if not (np.abs(points).max() * scale < 1e100):
+        if not (float(np.abs(points).max()) * scale < 1e100):
             raise TooLong(f"the {name} holds {np.abs(points).max():.3g}; such coordinates cannot be squared")
         points = (points - origin) * scale
         step = float(self.step or 0.0)

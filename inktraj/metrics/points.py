@@ -17,8 +17,12 @@ def as_points(points: ArrayLike, name: str) -> FloatArray:
     Raises
     ------
     DataError
-        Another shape, no points, NaN, infinity, or numbers whose squares overflow.
+        Another shape, no points, masked points, NaN, infinity, complex numbers, or numbers whose squares overflow.
     """
+    if np.ma.is_masked(points):
+        raise DataError(f"{name} is masked, and its masked points would count; drop them first")
+    if isinstance(points, np.ndarray) and np.iscomplexobj(points):
+        raise DataError(f"{name} holds complex numbers, expected (n, 2): x and y of each point")
     try:
         out = np.ascontiguousarray(points, dtype=np.float64)
     except (TypeError, ValueError) as err:

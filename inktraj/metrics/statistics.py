@@ -377,7 +377,7 @@ class _Ratios:
 
     def drawn(self, resamples: int, confidence: float, seed: int) -> FloatArray | None:
         """Return the ratios ``(resamples, columns)`` of draws; None where no column has two things to draw from."""
-        _check(resamples, confidence)
+        check_draws(resamples, confidence, seed)
         n, columns = self._top.shape
         if self._scarce().all():
             return None
@@ -435,9 +435,12 @@ def _percentiles(drawn: FloatArray, confidence: float) -> tuple[FloatArray, Floa
     return out[0], out[1]
 
 
-def _check(resamples: int, confidence: float) -> None:
+def check_draws(resamples: int, confidence: float, seed: int) -> None:
+    """Raise DataError where an option of `bootstrap` is out of range."""
     if isinstance(resamples, bool) or not isinstance(resamples, int | np.integer) or resamples < 1:
         raise DataError(f"resamples is a whole number above 0, not {resamples!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise DataError(f"the seed is a whole number, 0 or more, not {seed!r}")
     if not 0 < confidence < 1:
         raise DataError(f"a confidence is a share between 0 and 1, not {confidence!r}; was it meant in per cent?")
 

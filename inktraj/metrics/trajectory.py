@@ -34,6 +34,8 @@ COSTS: tuple[Cost, ...] = get_args(Cost)
 PRUNE_FROM = 1_000_000
 """Cells of a pair from which on it pays to look for nearest neighbours first, and to leave out what they rule out."""
 
+_WIDEST = 1 << 40  # no sequence is longer, and sums of such bands do not overflow
+
 SEARCH_SHARE = 0.02
 """Points looked at for neighbours, as a share of the cells, at which that search is given up."""
 
@@ -239,7 +241,7 @@ def _options(cost: str, band: int | None) -> tuple[bool, int]:
         return cost == "squared", -1
     if isinstance(band, bool) or not isinstance(band, (int, np.integer)) or band < 0:
         raise DataError(f"the band is {band!r}, expected a whole number of points, 0 or more, or None")
-    return cost == "squared", int(band)
+    return cost == "squared", min(int(band), _WIDEST)
 
 
 def _warp(a: FloatArray, b: FloatArray, squared: bool, band: int, lengths: Literal[True] | None) -> tuple[float, float]:
@@ -263,7 +265,13 @@ def _joined(arrays: Sequence[ArrayLike], name: str) -> tuple[FloatArray, IntArra
     try:
         points = np.concatenate(arrays, dtype=np.float64)
         sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))  # type: ignore[arg-type]
-        fine = points.ndim == 2 and points.shape[1] == 2 and sizes.min() > 0 and np.abs(points).max() <= 1e100
+        fine = (
+            type(points) is np.ndarray
+            and points.ndim == 2
+            and points.shape[1] == 2
+            and sizes.min() > 0
+            and np.abs(points).max() <= 1e100
+        )
     except (TypeError, ValueError):
         fine = False
     if not fine:
@@ -302,5 +310,9 @@ def for_each(work: Callable[[Any], object], items: Sequence[Any], threads: int) 
             work(item)
         return
     with ThreadPoolExecutor(count) as pool:
-        for done in [pool.submit(work, item) for item in items]:
-            done.result()
+        try:
+            for done in [pool.submit(work, item) for item in items]:
+                done.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # what has not begun would keep an interrupt waiting
+            raise

@@ -33,6 +33,8 @@ MARGIN = 12
 PEN = 4.0
 """Width of the pen in pixels."""
 
+_DOT = 1e-100  # extent up to which an ink is drawn as a dot: its scale could not be computed
+
 DRAWING = f"h{HEIGHT}-p{PEN:g}-m{MARGIN}"
 """What a signature says of the pictures."""
 
@@ -57,7 +59,7 @@ def picture(ink: Ink) -> U8:
 
     left, top, right, bottom = ink.bounds
     largest = max(bottom - top, (right - left) / LONGEST)
-    scale = HEIGHT / largest if largest > 0 else 1.0
+    scale = HEIGHT / largest if largest > _DOT else 1.0
     width, height = (round(scale * side) + 2 * MARGIN + 1 for side in (right - left, bottom - top))
     moved = [[scale, 0, MARGIN - scale * left], [0, scale, MARGIN - scale * top]]
     return render(ink.transform(moved, Frame(width, height)), pen=PEN)

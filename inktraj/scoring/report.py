@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
-from inktraj.io.files import write_text
+from inktraj.errors import DataError
+from inktraj.io.files import name_of, write_text
 from inktraj.metrics.statistics import PairedComparison
 from inktraj.scoring.scores import Scores
 from inktraj.scoring.writing import comparison_table, group_table, notes, table
@@ -49,7 +52,22 @@ def write(scores: Scores, comparison: Comparison | None, targets: Mapping[str, P
 
 
 def show(scores: Scores, comparison: Comparison | None, file: TextIO) -> None:
-    """Print the tables, and what must be known to read them."""
+    """Print the tables, and what must be known to read them; DataError where the file takes no more."""
+    try:
+        if isinstance(file, TextIOWrapper) and not _takes(file.encoding):
+            file.reconfigure(errors="replace")  # a table with other arrows is better than none
+        _show(scores, comparison, file)
+        file.flush()  # a full disk must be told of here and not at the exit
+    except OSError as err:
+        raise DataError(f"{name_of(file)}: cannot be written ({err.strerror or err})") from err
+
+
+def _takes(encoding: str) -> bool:
+    """Say whether an encoding holds all that a table may hold."""
+    return codecs.lookup(encoding).name.startswith("utf")
+
+
+def _show(scores: Scores, comparison: Comparison | None, file: TextIO) -> None:
     from rich.console import Console
 
     console = Console(file=file, width=None if file.isatty() else _WIDTH, soft_wrap=False)

@@ -25,7 +25,7 @@ from inktraj.metrics.signature import Signature
 from inktraj.metrics.trajectory import for_each
 from inktraj.scoring.figures import FloatArray
 from inktraj.scoring.matching import Pair, match
-from inktraj.scoring.scores import CLUSTERS, Drawing, Grouping, ScoredWord, Scores, labels
+from inktraj.scoring.scores import Drawing, Grouping, ScoredWord, Scores, labels
 from inktraj.scoring.sources import Place, Word, read_words
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def score(
         warnings = (*warnings, left_out)
     return replace(
         scores,
-        references=_digest(references.words.values()),
+        references=_digest(references.words.values(), evaluation),
         unknown=matched.unknown,
         empty=matched.empty,
         unread=predictions.unread,
@@ -145,12 +145,10 @@ def score_pairs(
     DataError
         Nothing could be scored, or style is asked for and a writer is not known.
     """
-    if drawing.clusters not in CLUSTERS:
-        raise DataError(f"clusters are {', '.join(CLUSTERS)}, not {drawing.clusters!r}")
     tell = progress or _silent
     reader = _reader(recognizer)
     model = _model(style)
-    digest = _digest([pair.ref for pair in pairs])
+    digest = _digest([pair.ref for pair in pairs], evaluation)
     table = _Table.empty(pairs)
     # What would end in an error is told before the work is done.
     for grouping in by:
@@ -318,11 +316,14 @@ def _model(style: Any) -> StyleModel | None:
     return StyleModel.load(style)
 
 
-def _digest(references: Iterable[Word]) -> str:
-    """Return the SHA-256 of the references, whatever their order and form."""
+def _digest(references: Iterable[Word], evaluation: Evaluation) -> str:
+    """Return the SHA-256 of the references, whatever their order and form; with their frames where these are units."""
     content = hashlib.sha256()
+    framed = evaluation.normalization.space == "page"
     for word in sorted(references, key=lambda word: word.name):
         content.update(f"{word.name}\0".encode("utf-8", "surrogatepass"))
+        if framed and word.frame_known and word.ink is not None:
+            content.update(f"{float(word.ink.frame.width)} {float(word.ink.frame.height)}\0".encode())
         for stroke in word.ink.strokes if word.ink is not None else ():
             content.update(len(stroke).to_bytes(8, "little") + stroke.astype("<f8").tobytes())
     return content.hexdigest()

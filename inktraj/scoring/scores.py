@@ -17,6 +17,7 @@ from inktraj.metrics.statistics import (
     RESAMPLES,
     PairedComparison,
     Summary,
+    check_draws,
     group_places,
     paired_bootstrap,
     summarize,
@@ -70,12 +71,22 @@ class Drawing:
         What is drawn whole: pages or writers, whose words are not independent, or single words.
     resamples, confidence, seed
         As for `inktraj.metrics.statistics.bootstrap`.
+
+    Raises
+    ------
+    DataError
+        An option is out of range; so that this is known before the work is done.
     """
 
     clusters: Clusters = "page"
     resamples: int = RESAMPLES
     confidence: float = CONFIDENCE
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.clusters not in CLUSTERS:
+            raise DataError(f"clusters are {', '.join(CLUSTERS)}, not {self.clusters!r}")
+        check_draws(self.resamples, self.confidence, self.seed)
 
     def options(self) -> dict[str, Any]:
         """Return them as the statistics take them."""
@@ -137,7 +148,7 @@ class Scores:
     signatures
         What was computed, one for each kind of figure.
     references
-        SHA-256 of the references' names and strokes.
+        SHA-256 of the references' names and strokes, and of their frames where the unit is the page's.
     drawing
         How intervals are made.
     unknown

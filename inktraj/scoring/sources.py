@@ -129,6 +129,7 @@ def read_words(place: Place, form: str | None = None, *, reference: bool = False
             f"{found.place}: {len(twice)} words are there twice: {named}{more} (the first in {first.place} and in "
             f"{second.place}); each word needs a name of its own"
         )
+    found.unread = {_writable(where): _writable(reason) for where, reason in found.unread.items()}
     if not found.words and not found.unread:
         why = f": {found.not_kept} words are there, but of no page that was kept" if found.not_kept else ""
         raise DataError(f"{found.place}: there is no ink in it{why}; expected InkML, JSONL or SVG")
@@ -156,17 +157,33 @@ def _folder(root: Path, found: Words, reference: bool) -> Iterator[Word]:
         found.filtered_by = _recognizer_of(root / "settings.json")
         yield from _file(pages, None, None, found, reference)
         return
-    paths = [
-        path
-        for path in sorted(root.rglob("*"))
-        if path.suffix.lower() in SUFFIXES
-        and path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(root).parts)
-    ]
+    paths = _inside(root)
     if not paths:
         raise DataError(f"{root}: there is no ink in this folder, expected files that end in {', '.join(SUFFIXES)}")
     for path in paths:
-        yield from _file(path, None, path.relative_to(root).with_suffix("").as_posix(), found, reference)
+        stem = path.relative_to(root).with_suffix("").as_posix()
+        if path.is_file():
+            yield from _file(path, None, stem, found, reference)
+        elif reference:
+            raise DataError(f"{path}: {_NO_FILE}")
+        else:
+            found.unread[stem] = f"{path}: {_NO_FILE}"
+
+
+_NO_FILE = "no file that can be read, but a link that leads nowhere, or a pipe; remove or mend it"
+
+
+def _inside(root: Path) -> list[Path]:
+    """Return what in a folder has the name of an ink file, hidden ones left out; an unreadable folder is an error."""
+
+    def refuse(err: OSError) -> None:
+        raise DataError(f"{err.filename}: cannot be read ({err.strerror}), and may hold ink") from err
+
+    paths = []
+    for folder, folders, names in os.walk(root, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [Path(folder, name) for name in names if not name.startswith(".")]
+    return sorted(path for path in paths if path.suffix.lower() in SUFFIXES)
 
 
 def _recognizer_of(settings: Path) -> str:
@@ -221,7 +238,7 @@ def _line(line: bytes, where: str, found: Words) -> Iterator[Word]:
         if not name:
             found.unread[where] = reason
             return
-        yield Word(name, page, None, reason=reason, place=where)
+        yield Word(name, page, None, reason=_writable(reason), place=where)
 
 
 def _cut_short(line: bytes) -> dict[str, Any]:

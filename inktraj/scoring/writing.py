@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -198,14 +199,16 @@ def _cell(text: str) -> str:
 
 def write_csv(scores: Scores, file: str | Path) -> None:
     """Write a row a word; an empty cell stands for no value."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    out: list[str] = []
+    # Only what may end a line is quoted, and a lone carriage return may; so the writer's own line ends hold one.
+    row = SimpleNamespace(write=lambda text: out.append(text.removesuffix("\r\n") + "\n"))
+    writer = csv.writer(row, lineterminator="\r\n")
     writer.writerow([*_WORD, *scores.columns])
     columns = [column.tolist() for column in scores.columns.values()]
     for k, word in enumerate(scores.words):
         values = ["" if math.isnan(column[k]) else repr(column[k]) for column in columns]
         writer.writerow([*(getattr(word, name) for name in _WORD), *values])
-    write_text(file, out.getvalue())
+    write_text(file, "".join(out))
 
 
 def write_parquet(scores: Scores, file: str | Path) -> None:
@@ -239,6 +242,8 @@ def read_scores(file: str | Path) -> Scores:
         if told["format"] != FORMAT:
             raise ParseError(f"{file}: in the form {told['format']!r}, expected {FORMAT!r}; of another version?")
         words = [ScoredWord(**word) for word in found.select(list(_WORD)).to_pylist()]
+        if not {word.status for word in words} <= set(STATUSES) or len({word.name for word in words}) < len(words):
+            raise ParseError(f"{file}: has words of an unknown status, or twice of one name; was it edited?")
         columns = {
             name: np.array(found[name].to_numpy(), dtype=np.float64) for name in found.column_names if name not in _WORD
         }
@@ -256,5 +261,5 @@ def read_scores(file: str | Path) -> Scores:
         )
     except DataError:
         raise
-    except (pa.ArrowException, KeyError, TypeError, ValueError) as err:
+    except (pa.ArrowException, OSError, AttributeError, KeyError, TypeError, ValueError) as err:
         raise ParseError(f"{file}: not scores that inktraj wrote as Parquet ({type(err).__name__}: {err})") from err

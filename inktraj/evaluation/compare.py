@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from inktraj.errors import DataError, ParseError
-from inktraj.evaluation.results import KINDS
+from inktraj.evaluation.results import KINDS, RUN_FORMAT
 from inktraj.evaluation.summary import HEADLINES, figure_of, heading
-from inktraj.evaluation.results import RUN_FORMAT
 from inktraj.evaluation.tables import Table, cell, escaped, interval, percent, printable, short
 from inktraj.io.files import read_text
 from inktraj.metrics.statistics import PairedComparison

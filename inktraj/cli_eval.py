@@ -57,6 +57,9 @@ def evaluate(
     send_seed: Annotated[bool, typer.Option("--send-seed", help="Send the seed to the model, too.")] = False,
     base_url: Annotated[str | None, typer.Option(help="Another server that speaks the provider's interface.")] = None,
     key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
+    max_tokens_param: Annotated[
+        str | None, typer.Option(help="What an OpenAI-compatible server calls the limit of an answer.")
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that a call may go without a sign.")] = 300.0,
     attempts: Annotated[int, typer.Option(help="Calls for one request at most.")] = 8,
     models: Annotated[Path | None, typer.Option(help="Table of models of your own (TOML).")] = None,
@@ -87,6 +90,7 @@ def evaluate(
             model,
             base_url=base_url,
             key_env=key_env,
+            max_tokens_param=max_tokens_param,
             timeout=timeout,
             policy=RetryPolicy(attempts=attempts),
             on_retry=on_retry,

@@ -41,6 +41,8 @@ class Answer:
         As the model gave it.
     at
         When, in UTC.
+    batch
+        Id of the provider's batch that it came from; "" where it was asked for by itself.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Answer:
     place: Place
     reply: Reply
     at: str
+    batch: str = ""
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -71,6 +74,7 @@ class Answer:
             "seconds": round(reply.seconds, 3),
             "attempts": reply.attempts,
             "at": self.at,
+            **({"batch": self.batch} if self.batch else {}),
         }
 
     @classmethod
@@ -90,7 +94,9 @@ class Answer:
         )
         sizes = [tuple(map(int, record[name])) for name in ("sent", "original", "corner")]
         place = Place((sizes[0][0], sizes[0][1]), (sizes[1][0], sizes[1][1]), (sizes[2][0], sizes[2][1]))
-        return cls(str(record["key"]), tuple(map(str, record["ids"])), str(record["frame"]), place, reply, record["at"])
+        ids = tuple(map(str, record["ids"]))
+        batch = str(record.get("batch", ""))
+        return cls(str(record["key"]), ids, str(record["frame"]), place, reply, record["at"], batch)
 
 
 class Journal:
@@ -110,7 +116,7 @@ class Journal:
         self._lock = threading.Lock()
         self.keys: dict[str, str] = {}
         try:
-            _cut_torn(self._path)
+            cut_torn_line(self._path)
             for answer in read_answers(folder):
                 self.keys[answer.key] = answer.ids[0]
             self._errors.write_bytes(b"")  # those of an earlier run were tried again or are no longer asked for
@@ -122,13 +128,13 @@ class Journal:
         with self._lock:
             if answer.key in self.keys:
                 return
-            _append(self._path, answer.record())
+            append_record(self._path, answer.record())
             self.keys[answer.key] = answer.ids[0]
 
     def add_error(self, ids: tuple[str, ...], frame: str, error: str, status: int | None) -> None:
         """Note what could not be asked."""
         with self._lock:
-            _append(self._errors, {"ids": list(ids), "frame": frame, "error": error, "status": status})
+            append_record(self._errors, {"ids": list(ids), "frame": frame, "error": error, "status": status})
 
 
 def read_answers(folder: Path) -> Iterator[Answer]:
@@ -165,7 +171,14 @@ def read_errors(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _append(path: Path, record: dict[str, Any]) -> None:
+def append_record(path: Path, record: dict[str, Any], *, durable: bool = False) -> None:
+    """Append a line of JSON in one call; `durable`: it is on the disk before this returns.
+
+    Raises
+    ------
+    RunError
+        The file cannot be written; nothing of the line is left in it.
+    """
     line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
     try:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -175,13 +188,15 @@ def _append(path: Path, record: dict[str, Any]) -> None:
             if written != len(line):
                 os.ftruncate(file, before)
                 raise OSError(28, "no space for a whole line")
+            if durable:
+                os.fsync(file)
         finally:
             os.close(file)
     except OSError as err:
         raise RunError(f"cannot write {path}: {err.strerror or err}; free some space and run the same again") from err
 
 
-def _cut_torn(path: Path) -> None:
+def cut_torn_line(path: Path) -> None:
     """Take off a last line that was not written whole."""
     if not path.exists():
         return

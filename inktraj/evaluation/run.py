@@ -292,7 +292,7 @@ def _asked_rows(
         resolved = sorted({o.reply.model for o in outcomes if o.reply is not None})
         rows.append(
             _row(
-                model.name,
+                _called(model),
                 frame.name,
                 frame.name == model.frame,
                 tuple(resolved),
@@ -304,6 +304,11 @@ def _asked_rows(
             )
         )
     return rows, _costs(done.tally, answers.values(), model), done.tally.stopped
+
+
+def _called(model: VLM) -> str:
+    """What tables call a model: recorded replies by the model that gave them."""
+    return f"{model.model_id}, replayed" if model.describe()["provider"] == "replay" else model.name
 
 
 def _frame(name: str, model: VLM) -> CoordinateFrame:

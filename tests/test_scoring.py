@@ -859,3 +859,11 @@ def test_a_full_disk_is_told_of_by_the_table():
         with pytest.raises(DataError, match="cannot be written"):
             report.show(scores, None, full)
         os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # else closing it fails again
+
+
+def test_names_do_not_steer_the_terminal():
+    named = records(writer="\x1b[2J\nanna")
+    out = io.StringIO()
+    report.show(score(named, named, by=["writer"]), None, out)
+    assert "\ufffd[2J\ufffdanna" in out.getvalue()
+    assert "\x1b" not in out.getvalue()

@@ -77,7 +77,7 @@ def _show(scores: Scores, comparison: Comparison | None, file: TextIO) -> None:
     if comparison is not None:
         _print(console, "this − other, on the same words", *comparison_table(comparison), spare=_SPARE_COMPARED)
     for note in notes(scores):
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+        console.print(_plain(note), markup=False, highlight=False, soft_wrap=True)
 
 
 def _print(
@@ -106,5 +106,10 @@ def _drawn(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> An
     for number, name in enumerate(head):
         drawn.add_column(Text(name), justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
-        drawn.add_row(*map(Text, row))
+        drawn.add_row(*(Text(_plain(cell)) for cell in row))
     return drawn
+
+
+def _plain(text: str) -> str:
+    """Replace what a terminal would obey instead of showing, such as a writer's name may hold."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)

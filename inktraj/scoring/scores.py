@@ -322,7 +322,10 @@ def _require_comparable(first: Scores, second: Scores) -> None:
         require_same(own, others)
     known = {word.name: word for word in second.words}
     if {word.name for word in first.words} == set(known) and first.references != second.references:
-        raise DataError("these scores may not be compared: the references have the same names, but other strokes")
+        raise DataError(
+            "these scores may not be compared: the references have the same names, but other strokes "
+            "or, where these are the unit, frames"
+        )
     for column, told in (("ar", "text"), ("style", "writer")):
         changed = [
             word.name

@@ -103,7 +103,7 @@ def prepare(
 ) -> None:
     """Make a data set of pages and words from IAM-OnDB's recorded lines.
 
-    Exit code 1 says that some form could not be used, or something is not as it should be; OUT/problems.jsonl tells all.
+    Exit code 1 says that a form could not be used, or is not all as it should be; OUT/problems.jsonl tells all.
     """
     from inktraj.datasets.prepare import prepare as make
 

@@ -175,7 +175,7 @@ def _page(form: Form, root: Path, split: str, out: Path) -> tuple[dict[str, Any]
         page.words,
         writer=writer_of(root, form.id),
         split=split,
-        extra={"placing": page.placing},
+        extra={"pen": PEN, "placing": page.placing},
     )
     return record, problems
 

@@ -1,11 +1,11 @@
 """Pages in ``pages.jsonl``: one page a line, with its words as ``[x, y, s]`` points in page pixels.
 
-Two folders have that file: the page form, which `PageWriter` writes, and a finished run of ``build-pseudolabels``.
+Two folders have that file: the page form (`inktraj.datasets.writing`), and a finished run of ``build-pseudolabels``.
 
-A page of the page form is ``{"page_id", "image", "sha256", "width", "height", "writer", "split", "words"}``: `image` is
-a path within the folder, `writer` and `split` may be missing. A word is ``{"id", "text", "strokes"}``, and where known
-``"line"``, ``"polygon"``, ``"widths"``, ``"times"`` (seconds) and ``"times_source"``, as in a pseudo-label record, and
-``"cut_confidence"``, how sure its place in a recorded line is.
+A page of the page form is ``{"page_id", "image", "width", "height", "words"}``, where `image` is a path within the
+folder; where known it has ``"sha256"`` (of the image), ``"writer"``, ``"split"`` and ``"pen"`` (its width in pixels).
+A word is ``{"id", "text", "strokes"}``, and where known ``"line"``, ``"polygon"``, ``"widths"``, ``"times"`` (seconds)
+and ``"times_source"``, as in a pseudo-label record, and ``"cut_confidence"``, how sure its place in a recorded line is.
 `inktraj convert` and `inktraj score` read the same file.
 """
 
@@ -162,7 +162,7 @@ def page_of(record: dict[str, Any], line: bytes, where: str, source: Source | No
                 ink_record.ink,
                 index,
                 word.get("line") if isinstance(word.get("line"), int) else None,
-                _box(word, ink_record, where),
+                _box(word, ink_record, record.get("pen"), where),
                 word.get("writer") or writer,
                 split,
             )
@@ -218,7 +218,7 @@ def _full(page: str, word: dict[str, Any], number: int) -> str:
     return id if id.startswith((f"{page}__", f"{page}-")) else f"{page}__{id}"
 
 
-def _box(word: dict[str, Any], record: InkRecord, where: str) -> Box:
+def _box(word: dict[str, Any], record: InkRecord, pen: Any, where: str) -> Box:
     x0, y0, x1, y1 = record.ink.bounds
     polygon = word.get("polygon")
     if polygon:
@@ -230,7 +230,7 @@ def _box(word: dict[str, Any], record: InkRecord, where: str) -> Box:
             raise ParseError(f"{where}: the outline of word {record.id!r} holds NaN or infinity")
         (a, b), (c, d) = points.min(axis=0), points.max(axis=0)
         return min(x0, float(a)), min(y0, float(b)), max(x1, float(c)), max(y1, float(d))
-    reach = (record.ink.pen_width or 0.0) / 2
+    reach = (record.ink.pen_width or (pen if isinstance(pen, int | float) else 0.0)) / 2
     return x0 - reach, y0 - reach, x1 + reach, y1 + reach
 
 

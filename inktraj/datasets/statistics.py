@@ -147,7 +147,7 @@ def _panel(title: str, names: Sequence[str], bars: Sequence[int], slanted: bool)
         if slanted:
             turn = f'transform="rotate(-45 {at} {base + 14})" text-anchor="end"'
             parts.append(f'<text x="{at}" y="{base + 14}" {turn}>{text}</text>')
-        elif i % 4 == 0 or i == len(bars) - 1:
+        elif i % 4 == 0 or (i == len(bars) - 1 and i % 4 > 1):
             parts.append(f'<text x="{at}" y="{base + 15}" text-anchor="middle">{text}</text>')
     parts.append(f'<line x1="{_PAD}" x2="{_PAD + room:.1f}" y1="{base}" y2="{base}" stroke="#222"/>')
     return "".join(parts)

@@ -127,9 +127,9 @@ class _Line:
         front = np.maximum.accumulate(np.append(-np.inf, self.high[:-1, 0]))
         carries = self.high[:, 0] > front
         if carries.sum() < least:
-            # A text of few strokes: those that go on least far back join.
-            back = np.where(carries, np.inf, self.high[:, 0] - front)
-            carries[np.argsort(-back, kind="stable")[: least - int(carries.sum())]] = True
+            # There are hardly more strokes than words: those that fall short of the front by least are taken, too.
+            short = np.where(carries, np.inf, front - self.high[:, 0])
+            carries[np.argsort(short, kind="stable")[: least - int(carries.sum())]] = True
         return np.flatnonzero(carries)
 
     def _hosts(self) -> IntArray:

@@ -243,7 +243,8 @@ def inkground(words: int) -> dict[str, float | None]:
     frame = Frame(4000, 4000)
     data = []
     for _ in range(words):
-        drawn = inks.word(rng, int(np.clip(rng.normal(INKGROUND_POINTS, 150), 60, 1200)))
+        # Loops as long as in recorded words, whose way is some three times their longer side.
+        drawn = inks.word(rng, int(np.clip(rng.normal(INKGROUND_POINTS, 150), 60, 1200)), size=10.0)
         data.append((Ink([inks.predicted(rng, s, len(s)) for s in drawn], frame), Ink(drawn, frame)))
     out: dict[str, float | None] = {}
     for name, step in (("inkground_seconds", None), ("inkground_resampled_seconds", 0.01)):

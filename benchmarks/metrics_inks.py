@@ -21,12 +21,12 @@ def stroke(rng: np.random.Generator, n: int, x: float, y: float, size: float) ->
     return out
 
 
-def word(rng: np.random.Generator, n: int) -> list[Points]:
-    """Strokes of `n` points in all, beside each other."""
+def word(rng: np.random.Generator, n: int, size: float = 40.0) -> list[Points]:
+    """Strokes of `n` points in all, beside each other; the larger, the longer their loops."""
     out, x = [], 0.0
     while n > 0:
         count = int(min(n, max(8, rng.normal(STROKE, 15))))
-        out.append(stroke(rng, count, x, 0.0, 40.0))
+        out.append(stroke(rng, count, x, 0.0, size))
         n, x = n - count, x + 30
     return out
 

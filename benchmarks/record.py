@@ -7,10 +7,17 @@ import os
 import platform
 import resource
 import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+import stale_kernels
+
+stale_kernels.remove()  # figures of kernels that are no longer there would be recorded
 
 
 def write(path: Path | None, benchmark: str, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import stale_kernels
 from hypothesis import settings
+
+stale_kernels.remove()
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -18,7 +18,7 @@ HEADLINES = ("dtw", "dtw_placed", "chamfer", "tolerant_dtw", "ar", "cr", "style"
 
 _KNOWN = {figure.name: figure for figure in FIGURES}
 
-_SHORT = {"dtw_placed": "DTW, placed", "tolerant_dtw": "DTW, any order", "ref_strokes": "strokes, reference"}
+_SHORT = {"dtw_placed": "DTW, placed", "tolerant_dtw": "DTW, matched", "ref_strokes": "strokes, reference"}
 
 BY_RULE = "All samples, by the paper's rule: what is not ok scores the declared worst"
 OK_ONLY = "Ok samples only, with their share of all"

@@ -19,6 +19,21 @@ def as_points(points: ArrayLike, name: str) -> FloatArray:
     DataError
         Another shape, no points, masked points, NaN, infinity, complex numbers, or numbers whose squares overflow.
     """
+    if (
+        type(points) is np.ndarray
+        and points.dtype == np.float64
+        and points.flags.c_contiguous
+        and points.shape[1:] == (2,)
+    ):
+        # One pass over what is most often fine: NaN and infinity come through the sum, and too large numbers are.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(points) and np.vdot(points, points) <= 1e200:
+                return points
+    if hasattr(points, "strokes"):
+        raise DataError(
+            f"{name} is an ink, expected points (n, 2); inktraj.metrics.evaluate takes inks, and "
+            "Normalization().apply(pred, ref) makes points of them"
+        )
     if np.ma.is_masked(points):
         raise DataError(f"{name} is masked, and its masked points would count; drop them first")
     if isinstance(points, np.ndarray) and np.iscomplexobj(points):

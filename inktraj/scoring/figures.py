@@ -50,7 +50,7 @@ class Figure:
 
 FIGURES = (
     Figure("dtw", "DTW"),
-    Figure("tolerant_dtw", "DTW, any stroke order"),
+    Figure("tolerant_dtw", "DTW, matched strokes"),
     Figure("order_cost", "DTW due to order", worst=False),
     Figure("direction_cost", "DTW due to direction", worst=False),
     Figure("shape_cost", "DTW due to shape", worst=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -130,7 +131,8 @@ def test_every_option_is_documented():
     for name, command in group.commands.items():
         section = re.search(rf"^## `inktraj {name}`\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
         assert section, f"docs/cli.md has no section of {name}"
-        for parameter in command.params:
+        inner = getattr(command, "commands", {}).values()
+        for parameter in itertools.chain(command.params, *(each.params for each in inner)):
             for option in parameter.opts:
                 if option.startswith("--") and option != "--help":
                     assert f"`{option}" in section[1], f"docs/cli.md does not tell of {name} {option}"

@@ -41,7 +41,10 @@ def problem_with(command: list[str]) -> str | None:
         case ["inktraj", str(name), *rest] if not name.startswith("-"):
             if name not in COMMANDS:
                 return f"no command {name}" if name.islower() else None  # a placeholder, such as COMMAND
-            options = {o for p in COMMANDS[name].params for o in (*p.opts, *p.secondary_opts)} | {"--help", "-h"}
+            command = COMMANDS[name]
+            if rest and rest[0] in getattr(command, "commands", {}):
+                command = command.commands[rest[0]]
+            options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | {"--help", "-h"}
             wrong = {word.strip("[]") for word in rest if word.strip("[]").startswith("--")} - options
             return f"no option {wrong}" if wrong else None
         case ["python", str(script), *_] if script.endswith(".py"):

@@ -20,6 +20,7 @@ IntArray = NDArray[np.int64]
 
 _PROSE = 3  # so many words that mean nothing between points part two blocks
 _FEW = 0.2  # share of the longest block's points below which a block does not displace it
+_MENTIONED = 4  # so many points without list and s may be a mention in prose
 
 _CLOSING = re.compile(
     r"</(?:think|thinking|reasoning|thought|scratchpad)\s*+>|◁/think▷|<\|end_of_thought\|>", re.IGNORECASE
@@ -113,8 +114,11 @@ def choose(lexed: Lexed, readings: list[Reading], excluded: list[Zone]) -> tuple
     rows = np.concatenate([np.column_stack([np.full(len(b), i), b]) for i, b in enumerate(made)]) if made else None
     if rows is None or not len(rows):
         return None, 0
-    good, complete, start = rows[:, 3], rows[:, 4], rows[:, 5]
-    candidates = np.flatnonzero(good >= max(_FEW * good.max(), 1))
+    good, complete, start, formed = rows[:, 3], rows[:, 4], rows[:, 5], rows[:, 6]
+    wanted = good >= max(_FEW * good.max(), 1)
+    if (wanted & (formed == 1)).any():  # "The bar begins at (170, 120)" is a mention of a point, no answer
+        wanted &= (formed == 1) | (good > _MENTIONED)
+    candidates = np.flatnonzero(wanted)
     if not len(candidates):
         return None, 0
     whole = candidates[complete[candidates] == 1]
@@ -125,7 +129,7 @@ def choose(lexed: Lexed, readings: list[Reading], excluded: list[Zone]) -> tuple
 
 
 def _blocks(lexed: Lexed, reading: Reading, excluded: list[Zone]) -> IntArray:
-    """Return lo, hi, points that can be used, whether complete, start of each block outside of excluded zones."""
+    """Return lo, hi, points that can be used, whether complete, start, whether in a list or with s, of each block."""
     bits, words = between(lexed, reading)
     place, root = reading.span[:, 0], reading.root
     zone = np.zeros(len(reading), dtype=np.int64)
@@ -138,10 +142,16 @@ def _blocks(lexed: Lexed, reading: Reading, excluded: list[Zone]) -> IntArray:
     ordinal = np.append(False, reading.ends[1:, 0] - reading.ends[:-1, 1] > 1) & (last_number != 1)
     stroke = (bits & STROKE) != 0
     prose = (((bits & PARTED) != 0) & ~stroke) | ((words >= _PROSE) & ~(stroke & ordinal))
+    # A point mentioned in prose has another form than those of the answer.
+    form = (root >= 0) * 2 + np.isfinite(reading.flag)
+    usable = reading.state == GOOD
+    other = np.append(False, (form[1:] != form[:-1]) & usable[1:] & usable[:-1])
+    prose |= other & (words > 0) & ~(stroke & ordinal)
     first = np.flatnonzero((prose & ~one_list) | np.append(True, zone[1:] != zone[:-1]))
     after = np.append(first[1:], len(reading))
     good = np.add.reduceat((reading.state == GOOD).astype(np.int64), first)
     cut = np.add.reduceat((reading.state == CUT).astype(np.int64), first) > 0
     whole = np.where(root[after - 1] >= 0, closed[after - 1], (after < len(reading)) | (not reading.broken))
-    rows = np.stack([first, after, good, whole & ~cut, place[first]], axis=1)
+    formed = np.maximum.reduceat(form, first) > 0
+    rows = np.stack([first, after, good, whole & ~cut, place[first], formed], axis=1)
     return rows[zone[first] == 0]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from inktraj.parse import inkml, inksight, molmo, named, objects, runs, svg, tuples
 from inktraj.parse.lexer import KEY, Lexed
-from inktraj.parse.reading import Reading
+from inktraj.parse.reading import GOOD, Reading
 
 BoolArray = NDArray[np.bool_]
 Size = tuple[float, float]
@@ -36,19 +36,22 @@ DIALECTS: dict[str, tuple[Reader, str]] = {
 """Name → reader and what shows the dialect, the plainest first: a number is read by one dialect only."""
 
 
+_WHOLE = ("inkml", "molmo", "molmo-coords")  # these read all that stands between their first and last number
+
+
 def read_all(lexed: Lexed, dialect: str, size: Size) -> list[Reading]:
     """Read all that a dialect, or each dialect if it is ``auto``, finds."""
-    names = list(DIALECTS) if dialect == "auto" else [dialect]
-    free = np.ones(len(lexed), dtype=bool)
-    free &= lexed.kind != KEY
-    found = []
-    for name in names:
+    free = lexed.kind != KEY
+    found: list[Reading] = []
+    for name in DIALECTS if dialect == "auto" else [dialect]:
+        if name == "rows" and any((reading.state == GOOD).any() for reading in found):
+            break  # numbers without any form are an answer only where there is no other
         reading = DIALECTS[name][0](lexed, free, size)
         if reading is not None and len(reading):
             found.append(reading)
             free &= ~taken(reading, len(lexed))
-            if not free.any():
-                break
+            if name in _WHOLE:
+                free[reading.ends[0, 0] : reading.ends[:, 1].max() + 1] = False
     return found
 
 

@@ -36,12 +36,14 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         ``(n,)``: numbers that no other dialect has taken.
     """
     text = lexed.text
-    matches = [m for m in _TRACE.finditer(text) if "penUp" not in m[1]] if "<" in text and "trace" in text else []
-    if not matches:
+    pen_up = "penUp" in text
+    every = list(_TRACE.finditer(text)) if "trace" in text else []
+    found = [m for m in every if not (pen_up and "penUp" in m[1])]
+    if not found:
         return None
-    begin, end = np.array([m.span(2) for m in matches]).T
+    begin, end = np.array([m.span(2) for m in found]).T
     document = text.find("<ink")
-    if document >= 0 and (_FULL.search(text) or any(_DIFFERENCES.search(m[2]) for m in matches)):
+    if document >= 0 and (_FULL.search(text) or any(_DIFFERENCES.search(m[2]) for m in found)):
         return _by_full_reader(lexed, document, begin, end)
     trace = np.searchsorted(begin, lexed.start, side="right") - 1
     at = np.flatnonzero((trace >= 0) & (lexed.start < end[np.maximum(trace, 0)]) & free)
@@ -49,7 +51,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         return None
     trace = trace[at]
     new = np.append(True, trace[1:] != trace[:-1])
-    first = np.flatnonzero(new | ((lexed.gap[at] & (COMMA | (NEWLINE if "," not in matches[0][2] else 0))) != 0))
+    first = np.flatnonzero(new | ((lexed.gap[at] & (COMMA | (NEWLINE if "," not in found[0][2] else 0))) != 0))
     count = np.diff(np.append(first, len(at)))
     names = [name.upper() for name in _CHANNEL.findall(text[: begin[0]])] or ["X", "Y"]
     if "X" not in names or "Y" not in names:
@@ -58,12 +60,12 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     head = at[first[fine]]
     last = head + count[fine] - 1
     x, y = head + names.index("X"), head + names.index("Y")
-    broken = matches[-1][3] is None
+    broken = found[-1][3] is None
     state = np.full(len(head), GOOD)
     if broken and len(head):  # the last number of an open trace may be cut
         state[-1] = CUT if lexed.may_be_cut(last[-1:])[0] else GOOD
     xy = np.stack([lexed.value[x], lexed.value[y]], axis=1)
-    found = Found(
+    made = Found(
         "inkml",
         np.where(state[:, None] == CUT, np.nan, xy),
         np.stack([lexed.start[head], lexed.end[last]], axis=1),
@@ -74,11 +76,14 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         broken=broken,
     )
     bad = first[~fine]
-    found.dropped = listed(
+    made.dropped = listed(
         "cut" if broken else "odd-count", "not a whole point; dropped",
         lexed.start[at[bad]], lexed.end[at[bad + count[~fine] - 1]], text,
     )  # fmt: skip
-    return found.reading() if len(head) else None
+    if pen_up:
+        at = np.array([m.span(2) for m in every if "penUp" in m[1]], dtype=np.int64).reshape(-1, 2)
+        made.notes = listed("pen-up", "a pen-up trace is no stroke", at[:, 0], at[:, 1], text)
+    return made.reading() if len(head) else None
 
 
 def _by_full_reader(lexed: Lexed, document: int, begin, end) -> Reading | None:  # type: ignore[no-untyped-def]
@@ -96,10 +101,10 @@ def _by_full_reader(lexed: Lexed, document: int, begin, end) -> Reading | None: 
     strokes = [s for r in records for s in r.ink.strokes]
     if not strokes:
         return None
-    numbers = lexed.within(int(begin[0]), int(end[-1]))
+    first, after = np.searchsorted(lexed.start, [begin[0], end[-1]])
     stroke = np.repeat(np.arange(len(strokes)), [len(s) for s in strokes])
     same = len(strokes) == len(begin)
     span = np.stack([begin, end], axis=1)[stroke] if same else np.tile([begin[0], end[-1]], (len(stroke), 1))
-    ends = np.tile([numbers.start, numbers.stop - 1], (len(stroke), 1))
-    note = Problem("inkml", document, "differences, upward axes or continued traces: read as a whole document")
+    ends = np.tile([first, after - 1], (len(stroke), 1))
+    note = Problem("inkml", int(begin[0]), "differences, upward axes or continued traces: read as a whole document")
     return Found("inkml", np.concatenate(strokes), span, ends, stroke=stroke, named=True, notes=[note]).reading()

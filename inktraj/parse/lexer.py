@@ -21,9 +21,22 @@ from numba import njit
 from numpy.typing import NDArray
 
 from inktraj.parse.characters import codes
-from inktraj.parse.vocabulary import JOIN, MARK, NAN, PART, TEXT_KEYS, TRUE, WORDS, packed
+from inktraj.parse.vocabulary import (
+    FALSE,
+    JOIN,
+    MARK,
+    NAN,
+    PART,
+    TEXT_KEYS,
+    TRUE,
+    VALUES,
+    WORDS,
+    Words,
+    packed,
+)
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 U8 = NDArray[np.uint8]
 
 NUMBER, KEY, VALUE = 0, 1, 2
@@ -35,8 +48,33 @@ COMMA, SEMICOLON, PIPE, NEWLINE, BLANK, BRACKET, STROKE, FENCE, OTHER, PARTED, S
 """What may stand between a number and the one before it, as bits."""
 
 _LONGEST_STRING = 200  # characters of a quoted text that is looked through for its end
-_S, _X, _Y, _SX = packed("s"), packed("x"), packed("y"), packed("sx")
-_SMALL = 1 << 62
+_NONE = np.uint64(0)
+_S, _X, _Y, _SX = (np.uint64(packed(w)) for w in ("s", "x", "y", "sx"))
+
+# Columns of the table of numbers, and of that of brackets.
+_START, _END, _KIND, _BRACKET, _GAP, _PROSE, _FOLLOW = range(7)
+_OPENED, _CLOSED, _PARENT, _SHAPE, _NUMBERS, _FIRST, _CHILDREN, _JUNK, _DEPTH = range(9)
+
+# The state: how many numbers, brackets and inexact values there are; the innermost open bracket; what stands before;
+# the last character that is no space, line ends since; whether ":" came after the last word, and where that word ends;
+# whether the last number waits for the character behind it; whether this is a comment.
+_COUNT, _BRACKETS, _HARD, _TOP, _BITS, _WORDS, _SOLID, _LINES, _COLON, _WORD_END, _WAITS, _COMMENT = range(12)
+
+_LINE, _BLANK_, _QUOTE, _HASH, _PERCENT, _APOSTROPHE = 10, 32, 34, 35, 37, 39
+_ROUND, _ROUND_END, _PLUS, _COMMA_, _MINUS, _POINT, _SLASH_, _COLON_, _SEMI = 40, 41, 43, 44, 45, 46, 47, 58, 59
+_EQUAL, _SQUARE, _BACKSLASH, _SQUARE_END, _LOW, _TICK, _CURLY, _BAR, _CURLY_END = 61, 91, 92, 93, 95, 96, 123, 124, 125
+
+_POWERS = 10.0 ** np.arange(23)  # exact
+_CLASSES = np.full(256, 0, dtype=np.uint8)  # what a character is
+_IS_SPACE, _IS_LINE, _IS_DIGIT, _IS_LETTER, _IS_QUOTE, _IS_OPEN, _IS_CLOSE, _IS_SIGN = range(1, 9)
+_CLASSES[[9, 11, 12, 13, 32, 160]] = _IS_SPACE
+_CLASSES[_LINE] = _IS_LINE
+_CLASSES[48:58] = _IS_DIGIT
+_CLASSES[[*range(65, 91), *range(97, 123), *range(192, 256), _LOW]] = _IS_LETTER
+_CLASSES[[_QUOTE, _APOSTROPHE]] = _IS_QUOTE
+_CLASSES[[_ROUND, _SQUARE, _CURLY]] = _IS_OPEN
+_CLASSES[[_ROUND_END, _SQUARE_END, _CURLY_END]] = _IS_CLOSE
+_CLASSES[[_PLUS, _MINUS]] = _IS_SIGN
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +98,18 @@ class Lexed:
     text: str
     start: IntArray
     end: IntArray
-    value: NDArray[np.float64]
+    value: FloatArray
     kind: IntArray
     bracket: IntArray
-    label: NDArray[np.uint64]
+    label: Words
     gap: IntArray
     words: IntArray
-    follow: U8
+    follow: IntArray
     opened: IntArray
     closed: IntArray
     parent: IntArray
-    shape: U8
-    name: NDArray[np.uint64]
+    shape: IntArray
+    name: Words
     numbers: IntArray
     first: IntArray
     children: IntArray
@@ -83,13 +121,8 @@ class Lexed:
 
     def may_be_cut(self, at: IntArray) -> NDArray[np.bool_]:
         """Return whether numbers (by index) end with the text, so that their last digits may be missing."""
-        rest = len(self.text.rstrip(" \t\r\n")) if len(self) else 0
-        rest -= len(self.text[:rest]) - len(self.text[:rest].rstrip(".eE+-_"))
+        rest = len(self.text.rstrip().rstrip(".eE+-_"))
         return np.asarray(self.end[at] >= rest)
-
-    def within(self, start: int, end: int) -> slice:
-        """Return the numbers that stand in text[start:end]."""
-        return slice(int(np.searchsorted(self.start, start)), int(np.searchsorted(self.start, end)))
 
 
 def lex(text: str) -> Lexed:
@@ -100,411 +133,401 @@ def lex(text: str) -> Lexed:
     text
         As `characters.plain` returns it.
     """
-    found = _lex(codes(text), WORDS[0], WORDS[1], TEXT_KEYS)
-    numbers, brackets, hard = found[:9], found[9:19], found[19]
-    start, end, value = numbers[0], numbers[1], numbers[2]
+    n, value, label, b, name, hard = _lex(codes(text), *WORDS, *VALUES, TEXT_KEYS)
+    start, end, kind, bracket, gap, words, follow = n
     for i in hard:  # more digits than a float holds exactly: Python rounds them rightly
         value[i] = float(text[start[i] : end[i]].replace("_", "").replace("'", ""))
-    return Lexed(text, *numbers, *brackets)
+    opened, closed, parent, shape, numbers, first, children, junk, depth = b
+    return Lexed(
+        text, start, end, value, kind, bracket, label, gap, words, follow,
+        opened, closed, parent, shape, name, numbers, first, children, junk, depth,
+    )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def _meaning(word: np.uint64, words: NDArray[np.uint64], meanings: IntArray) -> int:
+# Without counting of references, which takes four times as long as all else: the arrays outlive each call.
+_step = njit(cache=True, nogil=True, _nrt=False)
+
+
+@_step
+def _meaning(word: np.uint64, words: Words, meanings: IntArray) -> int:
     i = np.searchsorted(words, word)
     return meanings[i] if i < len(words) and words[i] == word else 0
 
 
-@njit(cache=True, nogil=True)
+@_step
 def _is_letter(c: int) -> bool:
-    return 65 <= c <= 90 or 97 <= c <= 122 or c >= 192 or c == 95
+    return _CLASSES[c] == _IS_LETTER
 
 
-@njit(cache=True, nogil=True)
+@_step
 def _is_digit(c: int) -> bool:
-    return 48 <= c <= 57
+    return _CLASSES[c] == _IS_DIGIT
 
 
-@njit(cache=True, nogil=True)
+@_step
 def _is_space(c: int) -> bool:
-    return c == 32 or c == 9 or c == 13 or c == 160
+    return _CLASSES[c] == _IS_SPACE
 
 
-@njit(cache=True, nogil=True)
+@_step
+def _digit_at(b: U8, i: int) -> bool:
+    return 0 <= i < len(b) and _is_digit(b[i])
+
+
+@_step
+def _three_digits(b: U8, at: int) -> bool:
+    """Whether exactly three digits stand at `at`, and no closing quote behind them."""
+    three = _digit_at(b, at) and _digit_at(b, at + 1) and _digit_at(b, at + 2)
+    return three and not (at + 3 < len(b) and (_is_digit(b[at + 3]) or b[at + 3] == _APOSTROPHE))
+
+
+@_step
+def _packed_between(b: U8, start: int, end: int) -> np.uint64:
+    """Return a word as `vocabulary.packed` does."""
+    out = _NONE
+    length = 0
+    for i in range(start, end):
+        c = b[i]
+        if c != _LOW and c != _MINUS and not _is_digit(c) and length < 8:
+            out |= np.uint64(c + 32 if 65 <= c <= 90 else c) << np.uint64(8 * length)
+            length += 1
+    return out
+
+
+@_step
 def _number_end(b: U8, at: int) -> tuple[int, float, bool]:
     """Return the end of the number at `at`, its value, and whether that value is not exact."""
-    n = len(b)
-    i = at
-    negative = b[i] == 45
-    if b[i] == 45 or b[i] == 43:
-        i += 1
-    mantissa, digits, power, long = 0, 0, 0, False
-    fraction = False
-    while i < n:
+    i = at + (_CLASSES[b[at]] == _IS_SIGN)
+    mantissa, digits, power, long, fraction = 0, 0, 0, False, False
+    while i < len(b):
         c = b[i]
         if _is_digit(c):
             if digits < 17:
                 mantissa = mantissa * 10 + (c - 48)
-                if mantissa > 0:
-                    digits += 1
-                if fraction:
-                    power -= 1
+                digits += mantissa > 0
+                power -= fraction
             else:
                 long = True
-        elif c == 46 and not fraction and i + 1 < n and _is_digit(b[i + 1]):
+        elif c == _POINT and not fraction and _digit_at(b, i + 1):
             fraction = True
-        elif (c == 95 and i + 1 < n and _is_digit(b[i + 1]) and _is_digit(b[i - 1])) or (c == 39 and not fraction and _is_digit(b[i - 1]) and _three_digits(b, i + 1)):
-            pass
-        else:
+        elif not (
+            (c == _LOW and _digit_at(b, i + 1) and _digit_at(b, i - 1))
+            or (c == _APOSTROPHE and not fraction and _digit_at(b, i - 1) and _three_digits(b, i + 1))
+        ):
             break
         i += 1
-    if i < n and (b[i] == 101 or b[i] == 69):
+    if i < len(b) and (b[i] == 101 or b[i] == 69):  # e, E
         j = i + 1
-        if j < n and (b[j] == 45 or b[j] == 43):
-            j += 1
-        if j < n and _is_digit(b[j]):
+        negative = j < len(b) and b[j] == _MINUS
+        j += j < len(b) and _CLASSES[b[j]] == _IS_SIGN
+        if _digit_at(b, j):
             exponent = 0
-            k = j
-            while k < n and _is_digit(b[k]):
-                exponent = min(exponent * 10 + (b[k] - 48), 99999)
-                k += 1
-            if not (k < n and _is_letter(b[k])):
-                power += -exponent if b[j - 1] == 45 else exponent
-                i = k
-    long = long or digits > 15
-    value = float(mantissa)
-    if not long:
-        value = value * 10.0**power if power >= 0 else value / 10.0 ** (-power)
-    return i, -value if negative else value, long
+            while _digit_at(b, j):
+                exponent = min(exponent * 10 + (b[j] - 48), 99999)
+                j += 1
+            power += -exponent if negative else exponent
+            i = j
+    scale = _POWERS[abs(power)] if abs(power) < 23 else 10.0 ** abs(power)
+    value = mantissa * scale if power >= 0 else mantissa / scale
+    return i, -value if b[at] == _MINUS else value, long or digits > 15
 
 
-@njit(cache=True, nogil=True)
-def _three_digits(b: U8, at: int) -> bool:
-    """Whether exactly three digits stand at `at`, and no closing quote behind them."""
-    n = len(b)
-    if at + 3 > n:
-        return False
-    for i in range(at, at + 3):
-        if not _is_digit(b[i]):
-            return False
-    return at + 3 == n or not (_is_digit(b[at + 3]) or b[at + 3] == 39)
-
-
-@njit(cache=True, nogil=True)
+@_step
 def _string_end(b: U8, at: int) -> tuple[int, bool]:
     """Return where the text quoted at `at` ends (−1: not within its line or the bound), and whether it has digits."""
-    n = len(b)
     digits = False
     i = at + 1
-    last = min(n, at + _LONGEST_STRING)
+    last = min(len(b), at + _LONGEST_STRING)
     while i < last:
         c = b[i]
         if c == b[at]:
             return i, digits
-        if c == 10:
+        if c == _LINE:
             return -1, digits
-        if _is_digit(c):
-            digits = True
-        i += 2 if c == 92 else 1
+        digits = digits or _is_digit(c)
+        i += 2 if c == _BACKSLASH else 1
     return -1, digits
 
 
-@njit(cache=True, nogil=True)
+@_step
+def _colon_follows(b: U8, at: int) -> bool:
+    i = at
+    while i < len(b) and i < at + 4 and _is_space(b[i]):
+        i += 1
+    return i < len(b) and b[i] == _COLON_
+
+
+@_step
 def _is_key_end(b: U8, at: int) -> bool:
     """Whether what stands before `at` names something: ``=``, ``:`` or a quote and ``:`` follow."""
-    n = len(b)
-    i = at
-    if i < n and (b[i] == 34 or b[i] == 39):
-        i += 1
-        while i < n and i < at + 4 and _is_space(b[i]):
-            i += 1
-        return i < n and b[i] == 58
-    return i < n and (b[i] == 61 or b[i] == 58)
+    if at < len(b) and _CLASSES[b[at]] == _IS_QUOTE:
+        return _colon_follows(b, at + 1)
+    return at < len(b) and (b[at] == _EQUAL or b[at] == _COLON_)
+
+
+@_step
+def _sizes(b: U8) -> tuple[int, int]:
+    """Return bounds for the number of numbers and of brackets."""
+    numbers, brackets = 1, 1
+    previous = 0
+    for c in b:
+        kind = _CLASSES[c]
+        numbers += kind == _IS_QUOTE or ((kind == _IS_DIGIT or kind == _IS_LETTER) and kind != previous)
+        brackets += kind == _IS_OPEN
+        previous = kind
+    return numbers, brackets
+
+
+@_step
+def _put(numbers, value, label, brackets, state, start, end, number, kind, name):  # type: ignore[no-untyped-def]
+    """Append a number, with what stands before it."""
+    i, top = state[_COUNT], state[_TOP]
+    numbers[_START, i], numbers[_END, i], numbers[_KIND, i] = start, end, kind
+    numbers[_BRACKET, i], numbers[_FOLLOW, i] = top, 0
+    numbers[_GAP, i], numbers[_PROSE, i] = state[_BITS], state[_WORDS]
+    value[i], label[i] = number, name
+    if top >= 0 and kind != KEY:
+        if brackets[_NUMBERS, top] == 0:
+            brackets[_FIRST, top] = i
+        elif kind == NUMBER and state[_BITS] & OTHER and name == _NONE:
+            brackets[_JUNK, top] += 1
+        brackets[_NUMBERS, top] += 1
+    state[_COUNT] += 1
+    state[_BITS], state[_WORDS], state[_WAITS], state[_SOLID] = 0, 0, 1, 48
+
+
+@_step
+def _starts_number(b, i, state, word):  # type: ignore[no-untyped-def]
+    """Whether a number begins at i, its sign or its point included."""
+    c = b[i]
+    if _is_digit(c):
+        return True
+    if c == _POINT:
+        return _digit_at(b, i + 1) and not (i > 0 and b[i - 1] == _POINT)
+    if _CLASSES[c] != _IS_SIGN:
+        return False
+    if not (_digit_at(b, i + 1) or (i + 1 < len(b) and b[i + 1] == _POINT and _digit_at(b, i + 2))):
+        return False
+    p = b[i - 1] if i > 0 else _BLANK_
+    if _is_letter(p):
+        return state[_WORD_END] == i and word[0] < 256  # one letter: x-5, h-20
+    return not (_is_digit(p) or _CLASSES[p] == _IS_CLOSE or p == _POINT)
+
+
+@_step
+def _take_number(b, i, numbers, value, label, brackets, hard, state, word):  # type: ignore[no-untyped-def]
+    j, number, inexact = _number_end(b, i)
+    glued = state[_WORD_END] == i and word[0] != _NONE
+    comment = state[_COMMENT] == 1
+    key = comment or (glued and _is_key_end(b, j) and not (word[0] == _S and b[j] == _COLON_))
+    if inexact:
+        hard[state[_HARD]] = state[_COUNT]
+        state[_HARD] += 1
+    named = glued or state[_COLON] == 1 or word[0] == _X or word[0] == _Y
+    name = word[0] if named else _NONE
+    if name == _SX:
+        name = _X
+        state[_BITS] |= STROKE
+    _put(numbers, value, label, brackets, state, i, j, number, KEY if key else NUMBER, name)
+    state[_WORD_END] = -1
+    if not key:
+        word[0], state[_COLON] = _NONE, 0
+    return j
+
+
+@_step
+def _take_word(b, i, numbers, value, label, brackets, state, word, words, meanings):  # type: ignore[no-untyped-def]
+    j = i
+    while j < len(b) and _is_letter(b[j]):
+        j += 1
+    new = _packed_between(b, i, j)
+    meaning = _meaning(new, words, meanings) if j - i > 1 else JOIN
+    top = state[_TOP]
+    if state[_COMMENT] == 1:
+        state[_BITS] |= STROKE if meaning == MARK else 0
+        state[_SOLID] = 97
+        return j
+    key = _is_key_end(b, j) or _digit_at(b, j)
+    unit = _digit_at(b, i - 1)
+    opens = state[_SOLID] == _SQUARE or state[_SOLID] == _ROUND or _CLASSES[state[_SOLID]] == _IS_SIGN
+    valued = meaning >= NAN and top >= 0 and not key and not unit
+    if valued and (state[_COLON] == 1 or opens or brackets[_NUMBERS, top] > 0):
+        start = i - (i > 0 and _CLASSES[b[i - 1]] == _IS_SIGN)
+        state[_BITS] &= ~OTHER
+        name = word[0] if state[_COLON] == 1 else _NONE
+        number = np.nan if meaning == NAN else 1.0 if meaning == TRUE else 0.0
+        _put(numbers, value, label, brackets, state, start, j, number, VALUE, name)
+        word[0], state[_COLON] = _NONE, 0
+        return j
+    if meaning == MARK or (new == _S and not key and not unit):
+        state[_BITS] |= STROKE
+    elif meaning == PART:
+        state[_BITS] |= PARTED
+    elif meaning == 0 and j - i > 1 and not key:
+        state[_WORDS] += 1 + ((j - i) // 3 if b[i] == 255 else 0)
+    call = j < len(b) and (b[j] == _ROUND or _CLASSES[b[j]] == _IS_QUOTE)
+    if top >= 0 and not key and not call and not (unit and meaning == JOIN):
+        brackets[_JUNK, top] += 1
+    word[0], state[_WORD_END], state[_COLON], state[_SOLID] = new, j, 0, 97
+    return j
+
+
+@_step
+def _take_digits(b, i, j, numbers, value, label, brackets, state, name):  # type: ignore[no-untyped-def]
+    """Note the digits of a key or a text: they are no coordinates."""
+    k = i + 1
+    while k < j:
+        if _is_digit(b[k]):
+            start = k
+            while k < j and _is_digit(b[k]):
+                k += 1
+            _put(numbers, value, label, brackets, state, start, k, np.nan, KEY, name)
+        k += 1
+
+
+@_step
+def _take_quote(b, i, numbers, value, label, brackets, state, word, meanings):  # type: ignore[no-untyped-def]
+    """Pass over a quoted key or text. What else stands between quotes is read like anything else."""
+    words, codes_, values, value_codes, text_keys = meanings
+    top, solid = state[_TOP], state[_SOLID]
+    quoting = (_CLASSES[solid] == _IS_OPEN or solid == _COMMA_ or solid == _COLON_) and state[_COMMENT] == 0
+    if not quoting or (b[i] == _APOSTROPHE and top < 0):
+        state[_BITS] |= 0 if word[0] != _NONE else OTHER
+        return i + 1
+    j, digits = _string_end(b, i)
+    valued = state[_COLON] == 1 and solid == _COLON_
+    k = np.searchsorted(text_keys, word[0])
+    text = valued and k < len(text_keys) and text_keys[k] == word[0]
+    key = j >= 0 and _colon_follows(b, j + 1) and _is_letter(b[i + 1])
+    if j < 0 or (digits and not text and not key):
+        return i + 1
+    new = _packed_between(b, i + 1, j)
+    if text or key:
+        if digits:
+            _take_digits(b, i, j, numbers, value, label, brackets, state, word[0])
+    elif not _colon_follows(b, j + 1):
+        meaning = _meaning(new, values, value_codes) if valued else 0
+        meaning = meaning if meaning > 0 else _meaning(new, words, codes_)
+        if meaning >= NAN and top >= 0:
+            name = word[0] if state[_COLON] == 1 else _NONE
+            number = np.nan if meaning == NAN else 1.0 if meaning == TRUE else 0.0
+            _put(numbers, value, label, brackets, state, i + 1, j, number, VALUE, name)
+        elif top >= 0 and not valued:
+            brackets[_JUNK, top] += 1
+        new = _NONE
+    word[0] = _NONE if text else new
+    state[_COLON], state[_WORD_END], state[_SOLID] = 0, -1, _QUOTE
+    return j + 1
+
+
+@_step
+def _take_bracket(c, i, brackets, name, state, word):  # type: ignore[no-untyped-def]
+    top = state[_TOP]
+    state[_BITS] |= BRACKET
+    if state[_COMMENT] == 1:
+        return
+    if _CLASSES[c] == _IS_OPEN:
+        new = state[_BRACKETS]
+        for column in range(9):
+            brackets[column, new] = 0
+        brackets[_OPENED, new], brackets[_CLOSED, new], brackets[_FIRST, new] = i, -1, -1
+        brackets[_PARENT, new], brackets[_SHAPE, new] = top, c
+        brackets[_DEPTH, new] = (c != _CURLY) + (brackets[_DEPTH, top] if top >= 0 else 0)
+        name[new] = word[0] if state[_COLON] == 1 else _NONE
+        if top >= 0:
+            brackets[_CHILDREN, top] += 1
+        state[_TOP] = new
+        state[_BRACKETS] += 1
+    elif top >= 0:
+        brackets[_CLOSED, top] = i
+        pair = _ROUND_END if brackets[_SHAPE, top] == _ROUND else brackets[_SHAPE, top] + 2
+        brackets[_JUNK, top] += c != pair
+        state[_TOP] = brackets[_PARENT, top]
+    word[0], state[_COLON] = _NONE, 0
+
+
+@_step
+def _take_sign(b, i, brackets, state, word):  # type: ignore[no-untyped-def]
+    """Note a separator or any other character; return where to go on."""
+    c = b[i]
+    bit = OTHER
+    following = b[i + 1] if i + 1 < len(b) else _BLANK_
+    width = 1
+    if c == _COMMA_ or c == _SEMI or c == _BAR:
+        bit = COMMA if c == _COMMA_ else SEMICOLON if c == _SEMI else PIPE
+        word[0], state[_COLON] = _NONE, 0
+    elif c == _COLON_ or c == _EQUAL:
+        state[_COLON] = word[0] != _NONE
+        bit = 0 if state[_COLON] == 1 else OTHER
+    elif c == _TICK and following == _TICK:
+        bit = FENCE
+        word[0], state[_COLON] = _NONE, 0
+    elif (c == _SLASH_ and following == _SLASH_ and state[_SOLID] != _COLON_) or (c == _HASH and state[_TOP] >= 0):
+        bit = 0
+        state[_COMMENT] = 1
+    elif c == _SLASH_:
+        bit = SLASH
+    elif c == _BACKSLASH and (
+        following == 110 or following == 116 or following == 114 or following == _QUOTE
+    ):  # n, t, r: a quoted text's escapes
+        bit = NEWLINE if following == 110 else SPACE
+        width = 2
+    elif c == _PERCENT:
+        bit = SPACE
+    elif c == _POINT and following == _POINT and state[_TOP] >= 0:
+        brackets[_JUNK, state[_TOP]] += 1
+    state[_BITS] |= bit
+    state[_SOLID] = c
+    return i + width
+
+
+@_step
+def _take_line(state, word):  # type: ignore[no-untyped-def]
+    state[_LINES] += 1
+    state[_BITS] |= NEWLINE | (BLANK if state[_LINES] > 1 else 0)
+    state[_COMMENT] = 0
+    if state[_COLON] == 0:
+        word[0] = _NONE
 
 
 @njit(cache=True, nogil=True)
-def _lex(b, words, meanings, text_keys):  # type: ignore[no-untyped-def]
-    """Walk the text once. The state is the bracket stack, the word before (for labels), and the gap so far."""
-    n = len(b)
-    most, most_brackets = 1, 1
-    previous = 32
-    for i in range(n):
-        c = b[i]
-        if _is_digit(c):
-            most += not _is_digit(previous)
-        elif _is_letter(c):
-            most += not _is_letter(previous)
-        elif c == 40 or c == 91 or c == 123:
-            most_brackets += 1
-        elif c == 34 or c == 39:
-            most += 1
-        previous = c
-    start, end = np.empty(most, np.int64), np.empty(most, np.int64)
-    value = np.empty(most, np.float64)
-    kind, bracket = np.empty(most, np.int64), np.empty(most, np.int64)
-    label = np.empty(most, np.uint64)
-    gap, prose = np.empty(most, np.int64), np.empty(most, np.int64)
-    follow = np.zeros(most, np.uint8)
-    hard = np.empty(most, np.int64)
-    opened, closed = np.empty(most_brackets, np.int64), np.full(most_brackets, -1)
-    parent = np.empty(most_brackets, np.int64)
-    shape = np.empty(most_brackets, np.uint8)
-    name = np.empty(most_brackets, np.uint64)
-    numbers, first = np.zeros(most_brackets, np.int64), np.full(most_brackets, -1)
-    children, junk = np.zeros(most_brackets, np.int64), np.zeros(most_brackets, np.int64)
-    depth = np.zeros(most_brackets, np.int64)
-    count, n_brackets, n_hard, top = 0, 0, 0, -1
-
-    none = np.uint64(0)
-    word = none  # the last word, while it may still be a label
-    colon = False  # ":" or "=" came after it
-    word_end = -1
-    bits, gap_words = 0, 0
-    solid = 10  # the last character that is no space
-    newlines = 0
-    waits = False  # the last number waits for the character that follows it
-    comment = False
+def _lex(b, words, codes_, values, value_codes, text_keys):  # type: ignore[no-untyped-def]
+    """Walk the text once."""
+    most, most_brackets = _sizes(b)
+    numbers, brackets = np.empty((7, most), np.int64), np.empty((9, most_brackets), np.int64)
+    value, label = np.empty(most, np.float64), np.empty(most, np.uint64)
+    name, hard = np.empty(most_brackets, np.uint64), np.empty(most, np.int64)
+    state = np.zeros(12, np.int64)
+    state[_TOP], state[_WORD_END], state[_SOLID] = -1, -1, _LINE
+    word = np.zeros(1, np.uint64)  # the last word, while it may still be a label
+    meanings = (words, codes_, values, value_codes, text_keys)
     i = 0
-    while i < n:
+    while i < len(b):
         c = b[i]
-        if _is_space(c):
-            bits |= SPACE
+        kind = _CLASSES[c]
+        if kind == _IS_SPACE:
+            state[_BITS] |= SPACE
             i += 1
             continue
-        if waits:
-            follow[count - 1] = c
-            waits = False
-        if c == 10:
-            newlines += 1
-            bits |= NEWLINE
-            if newlines > 1:
-                bits |= BLANK
-            comment = False
-            if not colon:
-                word = none
+        if kind == _IS_LINE:
+            _take_line(state, word)
             i += 1
-            solid = 10 if solid != 44 else solid
             continue
-        newlines = 0
-        signed = (
-            (c == 45 or c == 43)
-            and i + 1 < n
-            and (_is_digit(b[i + 1]) or (b[i + 1] == 46 and i + 2 < n and _is_digit(b[i + 2])))
-        )
-        if signed and i > 0:
-            p = b[i - 1]
-            if _is_digit(p) or p == 41 or p == 93 or p == 46:
-                signed = False
-            elif _is_letter(p):
-                signed = word_end == i and (word == _X or word == _Y)
-        if _is_digit(c) or signed or (c == 46 and i + 1 < n and _is_digit(b[i + 1]) and not (i > 0 and b[i - 1] == 46)):
-            j, number, inexact = _number_end(b, i)
-            glued = word_end == i and word != none
-            if (glued and _is_key_end(b, j) and not (word == _S and b[j] == 58)) or comment:
-                kind[count] = KEY
-            else:
-                kind[count] = NUMBER
-            start[count], end[count], value[count] = i, j, number
-            if inexact:
-                hard[n_hard] = count
-                n_hard += 1
-            named = word if (glued or colon) else none
-            if not named and word != none and (word == _X or word == _Y):
-                named = word
-            if named == _SX:
-                named = np.uint64(_X)
-                bits |= STROKE
-            label[count], bracket[count] = named, top
-            gap[count], prose[count] = bits, gap_words
-            if kind[count] == KEY:
-                if glued and not comment:
-                    word_end = -1  # the word stays, and names what comes behind the colon
-                if top >= 0 and not glued:
-                    junk[top] += not comment
-            else:
-                if top >= 0:
-                    if numbers[top] == 0:
-                        first[top] = count
-                    elif (bits & OTHER) and named == none:
-                        junk[top] += 1
-                    numbers[top] += 1
-                word, colon = none, False
-            count += 1
-            bits, gap_words = 0, 0
-            waits = True
-            solid = 48
-            i = j
-            continue
-        if _is_letter(c):
-            j = i
-            new = none
-            length = 0
-            while j < n and _is_letter(b[j]):
-                d = b[j]
-                if d != 95:
-                    if length < 8:
-                        new |= np.uint64(d + 32 if 65 <= d <= 90 else d) << np.uint64(8 * length)
-                    length += 1
-                j += 1
-            if comment:
-                if _meaning(new, words, meanings) == MARK:
-                    bits |= STROKE
-                solid = 97
-                i = j
-                continue
-            meaning = _meaning(new, words, meanings)
-            key = _is_key_end(b, j) or (j < n and _is_digit(b[j]))
-            valued = (
-                meaning >= NAN and top >= 0 and not key and (colon or numbers[top] > 0 or solid == 91 or solid == 40)
-            )
-            if valued and (i == 0 or not _is_digit(b[i - 1])):
-                start[count], end[count] = i - (i > 0 and (b[i - 1] == 45 or b[i - 1] == 43)), j
-                value[count] = np.nan if meaning == NAN else 1.0 if meaning == TRUE else 0.0
-                kind[count], label[count], bracket[count] = VALUE, word if colon else none, top
-                gap[count], prose[count] = bits & ~OTHER, gap_words
-                if numbers[top] == 0:
-                    first[top] = count
-                numbers[top] += 1
-                count += 1
-                bits, gap_words = 0, 0
-                waits = True
-                word, colon = none, False
-                solid = 48
-                i = j
-                continue
-            if meaning == MARK or (new == _S and not key and (i == 0 or not _is_digit(b[i - 1]))):
-                bits |= STROKE
-            elif meaning == PART:
-                bits |= PARTED
-            elif meaning == 0 and length > 1 and not key:
-                gap_words += 1 + (length // 3 if c == 255 else 0)
-            unit = i > 0 and _is_digit(b[i - 1]) and meaning == JOIN
-            if top >= 0 and not key and not unit and not (j < n and (b[j] == 40 or b[j] == 34 or b[j] == 39)):
-                junk[top] += 1
-            word, word_end, colon = new, j, False
-            solid = 97
-            i = j
-            continue
-        if c == 34 or c == 39:
-            quoting = solid == 123 or solid == 91 or solid == 40 or solid == 44 or solid == 58
-            if comment or not quoting or (c == 39 and top < 0):
-                bits |= 0 if word != none else OTHER
-                i += 1
-                continue
-            j, digits = _string_end(b, i)
-            valued = colon and solid == 58
-            text = valued and _meaning_in(word, text_keys)
-            if j < 0 or (digits and not text):
-                i += 1  # what stands between these quotes is read like anything else
-                continue
-            if text:
-                k = i + 1
-                while k < j:  # digits of a text name nothing and are no coordinates
-                    if _is_digit(b[k]):
-                        start[count] = k
-                        while k < j and _is_digit(b[k]):
-                            k += 1
-                        end[count], value[count], kind[count] = k, np.nan, KEY
-                        label[count], bracket[count] = word, top
-                        gap[count], prose[count] = bits, gap_words
-                        bits, gap_words = 0, 0
-                        count += 1
-                    k += 1
-                word, colon = none, False
-            else:
-                new = none
-                length = 0
-                for k in range(i + 1, j):
-                    d = b[k]
-                    if d != 95 and d != 45 and length < 8:
-                        new |= np.uint64(d + 32 if 65 <= d <= 90 else d) << np.uint64(8 * length)
-                        length += 1
-                k = j + 1
-                while k < n and k < j + 4 and _is_space(b[k]):
-                    k += 1
-                if k < n and b[k] == 58:
-                    word, colon = new, False
-                else:
-                    meaning = _meaning(new, words, meanings)
-                    if meaning >= NAN and top >= 0:
-                        start[count], end[count] = i + 1, j
-                        value[count] = np.nan if meaning == NAN else 1.0 if meaning == TRUE else 0.0
-                        kind[count], label[count], bracket[count] = VALUE, word if colon else none, top
-                        gap[count], prose[count] = bits, gap_words
-                        if numbers[top] == 0:
-                            first[top] = count
-                        numbers[top] += 1
-                        count += 1
-                        bits, gap_words = 0, 0
-                    elif top >= 0 and not valued:
-                        junk[top] += 1
-                    word, colon = none, False
-            word_end = -1
-            solid = 34
-            i = j + 1
-            continue
-        if c == 40 or c == 91 or c == 123:
-            if not comment:
-                opened[n_brackets], parent[n_brackets], shape[n_brackets] = i, top, c
-                name[n_brackets] = word if colon else none
-                depth[n_brackets] = (c != 123) + (depth[top] if top >= 0 else 0)
-                if top >= 0:
-                    children[top] += 1
-                top = n_brackets
-                n_brackets += 1
-                word, colon = none, False
-            bits |= BRACKET
-        elif c == 41 or c == 93 or c == 125:
-            if top >= 0 and not comment:
-                closed[top] = i
-                matches = (c == 41 and shape[top] == 40) or (c == shape[top] + 2 and c != 41)
-                junk[top] += not matches
-                top = parent[top]
-                word, colon = none, False
-            bits |= BRACKET
-        elif c == 44:
-            bits |= COMMA
-            word, colon = none, False
-        elif c == 59:
-            bits |= SEMICOLON
-            word, colon = none, False
-        elif c == 124:
-            bits |= PIPE
-            word, colon = none, False
-        elif c == 58 or c == 61:
-            colon = word != none
-            bits |= 0 if colon else OTHER
-        elif c == 96 and i + 2 < n and b[i + 1] == 96 and b[i + 2] == 96:
-            bits |= FENCE
-            word, colon = none, False
-            i += 2
-        elif c == 47 and i + 1 < n and b[i + 1] == 47 and solid != 58:
-            comment = True
+        if state[_WAITS] == 1:
+            numbers[_FOLLOW, state[_COUNT] - 1] = c
+            state[_WAITS] = 0
+        state[_LINES] = 0
+        if kind == _IS_LETTER:
+            i = _take_word(b, i, numbers, value, label, brackets, state, word, words, codes_)
+        elif kind == _IS_QUOTE:
+            i = _take_quote(b, i, numbers, value, label, brackets, state, word, meanings)
+        elif kind == _IS_OPEN or kind == _IS_CLOSE:
+            _take_bracket(c, i, brackets, name, state, word)
+            state[_SOLID] = c
             i += 1
-        elif c == 35 and top >= 0:
-            comment = True
-        elif c == 47:
-            bits |= SLASH
-        elif c == 92 and i + 1 < n:
-            i += 1  # an escaped character: a line break within a quoted text
-            bits |= NEWLINE if b[i] == 110 else SPACE
-        elif c == 37:
-            bits |= SPACE
+        elif _starts_number(b, i, state, word):
+            i = _take_number(b, i, numbers, value, label, brackets, hard, state, word)
         else:
-            bits |= OTHER
-            if top >= 0 and c == 46 and i + 2 < n and b[i + 1] == 46:
-                junk[top] += 1
-        solid = c
-        i += 1
-    return (
-        start[:count], end[:count], value[:count], kind[:count], bracket[:count], label[:count],
-        gap[:count], prose[:count], follow[:count],
-        opened[:n_brackets], closed[:n_brackets], parent[:n_brackets], shape[:n_brackets], name[:n_brackets],
-        numbers[:n_brackets], first[:n_brackets], children[:n_brackets], junk[:n_brackets], depth[:n_brackets],
-        hard[:n_hard],
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def _meaning_in(word: np.uint64, words: NDArray[np.uint64]) -> bool:
-    i = np.searchsorted(words, word)
-    return i < len(words) and words[i] == word
+            i = _take_sign(b, i, brackets, state, word)
+    n, m = state[_COUNT], state[_BRACKETS]
+    return numbers[:, :n], value[:n], label[:n], brackets[:, :m], name[:m], hard[: state[_HARD]]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from inktraj.parse.lexer import COMMA, KEY, OTHER, SEMICOLON, Lexed
 from inktraj.parse.objects import X, Y
 from inktraj.parse.reading import CUT, GOOD, Found, Problem, Reading, listed
+from inktraj.parse.tuples import FLAGS
 from inktraj.parse.vocabulary import among
 
 BoolArray = NDArray[np.bool_]
@@ -52,15 +53,20 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     x, y = axes[pair], axes[pair + 1]
     # A number whose quote is not closed may be cut.
     at_end = lexed.end[y] == len(text)
+    beyond = np.minimum(y + 1, len(lexed) - 1)
+    flagged = (beyond > y) & inside[beyond] & among(lexed.label[beyond], FLAGS) & (tag[beyond] == tag[y])
+    last = np.where(flagged, beyond, y)
     single = np.array([text[b : b + 7] != "<points" for b, _ in tags])
     stroke = np.where(single[tag[x]], -1, tag[x]) if len(np.unique(tag[x])) > 1 else None
     before = x - ((x > 0) & (lexed.kind[x - 1] == KEY))  # the digit of x1= belongs to the point
     found = Found(
         "molmo",
         np.where(at_end[:, None], np.nan, np.stack([lexed.value[x], lexed.value[y]], axis=1)),
-        np.stack([lexed.start[before], lexed.end[y]], axis=1),
-        np.stack([before, y], axis=1),
+        np.stack([lexed.start[before], lexed.end[last]], axis=1),
+        np.stack([before, last], axis=1),
         np.where(at_end, CUT, GOOD),
+        flag=np.where(flagged, lexed.value[beyond], np.nan),
+        flag_name=int(lexed.label[beyond[flagged][0]]) if flagged.any() else 0,
         stroke=stroke,
         named=True,
     )

@@ -26,11 +26,30 @@ _KEYED = re.compile(
 _QUOTED = re.compile(r"(\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+')\s*+[:=]")
 _BEFORE = re.compile(r"^(?:[\s>*#•\-`]|\d+[.)]\s|word\s+\d+\s*[:.\-–—]|\}|\]|\)|,|;)+", re.IGNORECASE)
 _STRUCTURE = frozenset(
-    ["strokes", "stroke", "points", "point", "ink", "path", "trajectory", "coordinates", "coords", "data", "words", "d", "x", "y", "s", "json", "tuples"]
+    [
+        "strokes",
+        "stroke",
+        "points",
+        "point",
+        "ink",
+        "path",
+        "trajectory",
+        "coordinates",
+        "coords",
+        "data",
+        "words",
+        "d",
+        "x",
+        "y",
+        "s",
+        "json",
+        "tuples",
+    ]
 )
 _MOST = 4000
 """So many gaps between points are looked through for the name of a word."""
 
+_OPENING, _CLOSING = [ord(c) for c in "([{"], [ord(c) for c in ")]}"]
 _SILENT = np.zeros(256, dtype=np.bool_)
 _SILENT[[ord(c) for c in "0123456789 \t\r\n[](){},;."]] = True
 _BEHIND = " \t\r\n:=-–—>→`*_[({\"'"
@@ -123,7 +142,9 @@ def _word(lexed, part, extent, asked, open_end):  # type: ignore[no-untyped-def]
     end = min(end, int(part.span[:, 1].max()) if not open_end else end)
     result = finish(lexed, part, (start, max(end, start)), asked, open_end)
     left_out = ellipses(lexed, (start, end))
-    more, unused, used, inside = account(lexed, result.spans, part, (start, end), [*result.dropped, *left_out])
+    more, unused, used, inside = account(
+        lexed, result.spans, part, (start, end), [*result.dropped, *result.notes, *left_out]
+    )
     dropped = tuple(sorted([*result.dropped, *more, *left_out], key=lambda p: p.position))
     status = result.status
     if status in ("valid", "incomplete") and any(p.kind == "cut" for p in more):
@@ -151,6 +172,7 @@ def _headers(text: str, reading: Reading, words: list[str]) -> list[_Header]:
             found.append(header)
     if len(told) > _MOST:  # no page has so many words; what follows is nobody's
         found.append(_Header(int(gaps[told[_MOST], 0]), "", True, int(told[_MOST])))
+    found = _surely(text, found)
     first = bool(found) and found[0].point == 0
     tail = _header(text[int(reading.span[-1, 1]) :], int(reading.span[-1, 1]), len(reading), known)
     if not first and tail is not None and tail.sure:  # names stand behind their points
@@ -158,6 +180,16 @@ def _headers(text: str, reading: Reading, words: list[str]) -> list[_Header]:
         points = [0, *(h.point for h in found[:-1])]
         found = [replace(h, point=p) for h, p in zip(found, points, strict=True)]
     return found
+
+
+def _surely(text: str, found: list[_Header]) -> list[_Header]:
+    """Take names for words too where they stand at the same depth of brackets as words that were asked for."""
+    if all(header.sure for header in found):
+        return found
+    code = codes(text)
+    level = np.cumsum(np.isin(code, _OPENING).astype(np.int64) - np.isin(code, _CLOSING))
+    levels = {int(level[min(h.position, len(level) - 1)]) for h in found if h.sure and h.word}
+    return [replace(h, sure=h.sure or int(level[h.position]) in levels) for h in found]
 
 
 def _header(gap: str, position: int, point: int, known: set[str]) -> _Header | None:

@@ -14,7 +14,7 @@ from inktraj.parse.answers import Zone, between
 from inktraj.parse.characters import codes
 from inktraj.parse.dialects import taken
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, guess
-from inktraj.parse.lexer import KEY, NUMBER, PARTED, STROKE, Lexed
+from inktraj.parse.lexer import KEY, NEWLINE, NUMBER, PARTED, STROKE, Lexed
 from inktraj.parse.objects import X, Y
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, NOT_FINITE, Problem, Reading, listed
 from inktraj.parse.repetition import first_pass
@@ -74,7 +74,7 @@ def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked
         dropped += listed(kind, why, at[:, 0], at[:, 1], lexed.text)
     good = np.flatnonzero(reading.state == GOOD)
     bits = np.bitwise_or.reduceat(bits, np.append(0, good[:-1] + 1)) if len(good) else bits
-    kept = reading.take(good)
+    kept = _starts_carried(reading, good)
     rows = np.column_stack([kept.xy, kept.flag])
     n, period = first_pass(rows, asked.cut or open_end)
     if period:
@@ -122,6 +122,18 @@ def _placed(kept: Reading, asked: Asked) -> _Placed:
         name = frame.name
     far = ~(np.abs(points) <= _BEYOND).all(axis=1)
     return _Placed(points, far, name, why, note)
+
+
+def _starts_carried(reading: Reading, good: IntArray) -> Reading:
+    """Return the points that can be used; the start of one that cannot goes on to the next."""
+    kept = reading.take(good)
+    lost = np.flatnonzero((reading.state != GOOD) & (reading.flag == 1))
+    if not len(lost) or not len(good) or reading.flag[0] != 1:
+        return kept
+    heir = np.searchsorted(good, lost)
+    flag = kept.flag.copy()
+    flag[heir[heir < len(good)]] = 1.0
+    return replace(kept, flag=flag)
 
 
 def _cut_at_end(lexed: Lexed, reading: Reading, asked: Asked) -> Reading:
@@ -251,7 +263,8 @@ def _kinds(lexed: Lexed, rest: BoolArray, reading: Reading) -> IntArray:
         unnamed = remark = is_open = np.zeros(len(lexed), dtype=bool)
     plain = (lexed.kind == NUMBER) & (lexed.label == 0)
     bare = reading.dialect in ("rows", "svg", "molmo-coords", "inkml")
-    meant = plain & ((unnamed & ~remark) | (~held & bare))
+    ordinal = np.isin(lexed.follow, (ord("."), ord(")"), ord(":"))) & ((lexed.gap & NEWLINE) != 0)
+    meant = plain & ~ordinal & ((unnamed & ~remark) | (~held & bare))
     axis = among(lexed.label, _AXES) & (lexed.kind != KEY)
     after = lexed.start >= reading.span[-1, 1]
     cut = (plain | axis) & after & (is_open | lexed.may_be_cut(np.arange(len(lexed))))

@@ -95,6 +95,7 @@ def parse(
         notes.append(
             Problem("earlier-answer", start, f"the last complete answer was taken; {others} points stand elsewhere")
         )
+    notes += [Problem(z.kind, z.start, f"{z.kind}: no points are taken from here") for z in excluded]
     result = completed(lexed, reading, result, (start, end), notes, dialect)
     return _settled(result, lexed, reading, block.complete, stop, excluded, text)
 
@@ -118,7 +119,9 @@ def completed(
 ) -> Parsed:
     """Add to a result what became of every number, what was left out, and why its dialect was taken."""
     left_out = ellipses(lexed, extent)
-    more, unused, used, inside = account(lexed, result.spans, reading, extent, [*result.dropped, *left_out])
+    more, unused, used, inside = account(
+        lexed, result.spans, reading, extent, [*result.dropped, *result.notes, *left_out]
+    )
     dropped = [*result.dropped, *more, *left_out]
     status = result.status
     if status in ("valid", "incomplete") and any(p.kind == "cut" for p in more):

@@ -121,11 +121,14 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
     at = np.flatnonzero(usable)
     if len(at) < 2:
         return None
-    parts = (lexed.gap[at] & (NEWLINE | SEMICOLON | PIPE | SLASH)) != 0
-    parts[0] = True
     broken = (np.append(0, np.diff(at)) != 1) | (lexed.words[at] > 0) | ((lexed.gap[at] & OTHER) != 0)
-    first = np.flatnonzero(parts | broken)
-    count = np.diff(np.append(first, len(at)))
+    broken[0] = True
+    lines = np.flatnonzero(broken | ((lexed.gap[at] & NEWLINE) != 0))
+    count = np.diff(np.append(lines, len(at)))
+    first = lines
+    if (count > 3).any():  # points parted by another sign, or by none
+        first = np.flatnonzero(broken | ((lexed.gap[at] & (NEWLINE | SEMICOLON | PIPE | SLASH)) != 0))
+        count = np.diff(np.append(first, len(at)))
     if (count > 3).any():
         return _one_line(lexed, at, broken)
     point = (count == 2) | (count == 3)
@@ -154,7 +157,6 @@ def _begins_row(lexed: Lexed) -> BoolArray:
 def _one_line(lexed: Lexed, at: IntArray, broken: BoolArray) -> Reading | None:
     """Read long runs of numbers; lines are strokes where there are several."""
     new = broken | ((lexed.gap[at] & (NEWLINE | SEMICOLON | PIPE | BLANK)) != 0)
-    new[0] = True
     first = np.flatnonzero(new)
     count = np.diff(np.append(first, len(at)))
     long = count >= 4

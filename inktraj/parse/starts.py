@@ -26,7 +26,7 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-_DOWN = labels("pen", "pendown", "down", "penstate", "state", "pressed", "touch", "p")
+_DOWN = labels("pen", "pendown", "down", "penstate", "state", "pressed", "touch", "p", "status")
 _UP = labels("penup", "up", "lift", "end", "endofstroke", "isend", "strokeend", "last", "stop")
 _NUMBERS = labels("stroke", "strokeid", "strokeindex", "strokenumber", "strokeno", "id", "index")
 
@@ -81,7 +81,7 @@ def find(flag: FloatArray, name: int, stroke: IntArray, gaps: IntArray) -> Start
             return Starts(lists | (found.starts if not found.unusual else False), True, why, found.starts.sum() > 1)
         return found if found.known or not listed else Starts(lists, True, "one list for each stroke", True)
     if listed:
-        return Starts(lists, True, "one list for each stroke")
+        return Starts(lists, True, "the form gives each stroke by itself")
     return _by_marks(gaps)
 
 
@@ -132,18 +132,33 @@ def _reversed(one: BoolArray, name: int) -> Starts | None:
         return Starts(after_one, True, f"{'pen up' if ones else 'no pen up'} after a stroke's last point", not ones)
     if n < 2:
         return None
-    if not one[0] and one[-1] and not pairs_of_ones and pairs_of_zeros and not down:
+    if down:
+        return _pen_states(one, pairs_of_zeros)
+    if not one[0] and one[-1] and not pairs_of_ones and pairs_of_zeros:
         return Starts(after_one, True, "s is 1 at each stroke's last point, not at its first", True)
-    if not one[0] and one[-1] and not pairs_of_zeros and pairs_of_ones and (down or n > 3 or ones == n - 1):
-        starts = ~one
-        return Starts(starts, True, "s is 0 where the pen moves to a stroke's first point, else 1", not down)
-    if one[0] and not one[-1] and not pairs_of_zeros and (down or (n >= 6 and 3 * ones >= 2 * n)) and one[:2].all():
-        return Starts(after_zero, True, "s is 1 while the pen is down, 0 at each stroke's last point", not down)
-    if down and one.all():
-        return Starts(_only(n), True, "the pen is down at each point: one stroke")
+    if not one[0] and one[-1] and not pairs_of_zeros and pairs_of_ones and (n > 3 or ones == n - 1):
+        return Starts(~one, True, "s is 0 where the pen moves to a stroke's first point, else 1", True)
+    if one[0] and not one[-1] and not pairs_of_zeros and n >= 6 and 3 * ones >= 2 * n and one[:2].all():
+        return Starts(after_zero, True, "s is 1 while the pen is down, 0 at each stroke's last point", True)
     zeros = n - ones
     if zeros >= 2 and ones >= 2 and not one[:zeros].any() and one[zeros:].all():
         return Starts(_only(n) | (np.arange(n) == zeros), True, "s is the number of the stroke: 0, then 1", True)
+    return None
+
+
+def _pen_states(one: BoolArray, pairs_of_zeros: bool) -> Starts | None:
+    """Read whether the pen is down at each point; None where 1 rather marks starts (1 0 0 1 0 0)."""
+    after_zero = np.append(True, ~one[:-1])
+    if one.all():
+        return Starts(_only(len(one)), True, "the pen is down at each point: one stroke")
+    if pairs_of_zeros:
+        return None
+    if not one[0]:
+        return Starts(~one, True, "the pen is up where it moves to a stroke's first point")
+    if one[1] and not one[-1]:
+        return Starts(after_zero, True, "the pen is up at each stroke's last point")
+    if one[1]:
+        return Starts(~one | _only(len(one)), True, "the pen is up where it moves to a stroke's first point", True)
     return None
 
 

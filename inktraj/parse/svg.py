@@ -62,6 +62,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     if not len(xy):
         return None
     point = _without_dots(xy, stroke, curve)
+    last = np.where(np.append(~point[1:], False), np.append(last[1:], 0), last)
     found = Found(
         "svg", xy[point], np.stack([lexed.start[first], lexed.end[last]], axis=1)[point],
         np.stack([first, last], axis=1)[point], stroke=stroke[point], named=True,

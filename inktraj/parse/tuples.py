@@ -20,12 +20,25 @@ FLAGS = labels(
     *("s", "start", "isstart", "strokestart", "startofstroke", "new", "newstroke", "begin", "first", "flag"),
     *("pen", "pendown", "down", "penstate", "state", "pressed", "touch", "p"),
     *("penup", "up", "lift", "end", "endofstroke", "isend", "strokeend", "last", "stop"),
+    *("action", "type", "event", "op", "cmd", "command", "mode", "status"),
     *("stroke", "strokeid", "strokeindex", "strokenumber", "strokeno", "id", "index"),
 )
 """Names of the third number of a point."""
 
 NO_POINT = labels(
-    *("size", "imagesize", "dimensions", "resolution", "bbox", "box", "boundingbox", "bbox2d", "wordbox", "range"),
+    *(
+        "size",
+        "imagesize",
+        "dimensions",
+        "resolution",
+        "bbox",
+        "box",
+        "boundingbox",
+        "bbox2d",
+        "box2d",
+        "wordbox",
+        "range",
+    ),
     *("origin", "center", "centre", "scale", "s", "starts", "x", "y", "flags", "pen", "xrange", "yrange", "shape"),
 )
 """Names of lists that hold no point."""

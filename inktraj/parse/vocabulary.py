@@ -1,6 +1,6 @@
 """Words that mean something between points: what joins an answer, what parts it, and values written as words.
 
-The lexer knows a word by its first eight letters, lower case, without ``_`` and ``-``, as one integer (`packed`).
+The lexer knows a word by its first eight letters, lower case, without ``_``, ``-`` and digits, as one integer (`packed`).
 """
 
 from __future__ import annotations
@@ -15,38 +15,46 @@ JOIN, MARK, PART, NAN, TRUE, FALSE, OPAQUE = range(1, 8)
 """What a word means: nothing, a new stroke, another answer, no number, 1, 0, or that text follows."""
 
 _MEANINGS = {
-    JOIN: """points point coordinates coordinate coords json python text xml svg plaintext txt javascript and then next to the
-        of move from start end begin first second third fourth fifth sixth seventh last at px pixels pixel dot cross
-        letter word path trace draw line segment part strokes ink in with is as for now a i n on by x y s t p new
-        xy xys up down label alt coords points1 array list data tuple tuples comma lifted lifts continue continues""",
+    JOIN: """points point coordinates coordinate coords json python text xml svg plaintext txt javascript and then next
+        to the of move from start end begin first second third fourth fifth sixth seventh last at px pixels pixel dot
+        cross letter word path trace draw line segment part strokes ink in with is as for now a i n on by x y s t p new
+        xy xys up down label alt array list data tuple tuples comma lifted lifts continue continues""",
     MARK: "stroke penup pendown lift penlift pen newstroke trazo trait strich",
     PART: """final answer corrected correct correction corrects actually wait instead revised revise attempt retry hmm
         again output solution draft however let updated adjusted better example reconsider refined recheck""",
     NAN: "nan inf infinity null none undefined na nil",
     TRUE: "true yes down penisdown",
     FALSE: "false no up penisup",
-    OPAQUE: """word text label letter letters char character transcription transcript description desc note notes comment
-        reason reasoning name alt title target explanation thought thoughts""",
+    OPAQUE: """word text label letter letters char character transcription transcript description desc note notes
+        comment reason reasoning name alt title target explanation thought thoughts""",
+}
+
+_VALUES = {
+    TRUE: "down pendown start move moveto begin new newstroke m mousedown penstart touchstart",
+    FALSE: "up penup draw line lineto continue middle l drag mousemove penmove end stop touchmove lift",
 }
 
 
 def packed(word: str) -> int:
     """Return a word as the lexer knows it."""
-    letters = [c for c in word.lower() if c not in "_-"][:8]
+    letters = [c for c in word.lower() if c not in "_-0123456789"][:8]
     return sum(min(ord(c), 255) << (8 * i) for i, c in enumerate(letters))
 
 
-def table(*meanings: int) -> tuple[Words, NDArray[np.int64]]:
+def table(words_of: dict[int, str], *meanings: int) -> tuple[Words, NDArray[np.int64]]:
     """Return packed words in order, and what each means."""
-    found = {packed(word): meaning for meaning in meanings for word in _MEANINGS[meaning].split()}
+    found = {packed(word): meaning for meaning in meanings for word in words_of[meaning].split()}
     words = sorted(found)
     return np.array(words, dtype=np.uint64), np.array([found[w] for w in words], dtype=np.int64)
 
 
-WORDS = table(JOIN, MARK, PART, NAN, TRUE, FALSE)
-"""Words between points. Where a word has several meanings, the later one holds; values count only inside of brackets."""
+WORDS = table(_MEANINGS, JOIN, MARK, PART, NAN, TRUE, FALSE)
+"""Words between points. Of several meanings of a word the later one holds; values count only inside of brackets."""
 
-TEXT_KEYS = table(OPAQUE)[0]
+VALUES = table(_VALUES, TRUE, FALSE)
+"""Texts that are values of a key, such as ``"pen": "down"``."""
+
+TEXT_KEYS = table(_MEANINGS, OPAQUE)[0]
 """Keys whose value is text, whatever stands in it."""
 
 

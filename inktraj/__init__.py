@@ -10,6 +10,7 @@ Names below are loaded at first use, so that ``import inktraj`` costs next to no
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,26 @@ __all__ = [
     "score",
     "segment",
 ]
+
+
+def _keep_kernels_somewhere() -> None:
+    """Give numba a folder for compiled kernels where it would find none, and importing a kernel would fail.
+
+    That is where neither the package nor the home folder can be written to. The folder is this process's own: compiled
+    code that somebody else could have put there must not be loaded.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~")
+    places = (os.path.dirname(__file__), home)
+    if "NUMBA_CACHE_DIR" not in os.environ and not any(os.access(place, os.W_OK) for place in places):
+        import atexit
+        import shutil
+        import tempfile
+
+        folder = os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="inktraj-kernels-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+_keep_kernels_somewhere()
 
 
 def __getattr__(name: str) -> Any:

@@ -408,7 +408,7 @@ def score(
     if pred == ref == "-":
         raise DataError("PRED and REF cannot both be standard input")
     targets = {"json": json_file, "csv": csv, "parquet": parquet, "markdown": markdown}
-    _check_targets(targets, [pred, ref])
+    _check_targets(targets, [pred, ref, *([] if compare is None else [str(compare)])])
     other = None if compare is None else read_scores(compare)
     limits: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     options: dict[str, Any] = {
@@ -471,7 +471,7 @@ def _number(text: str, option: str, words: dict[str, Any]) -> Any:
 
 def _check_targets(targets: dict[str, Path | None], inputs: list[str]) -> None:
     """Raise DataError where files cannot be written as asked for, before the work is done."""
-    files = [path for path in targets.values() if path is not None]
+    files = [path if path == Path("-") else path.resolve() for path in targets.values() if path is not None]
     if targets["parquet"] == Path("-"):
         raise DataError("--parquet needs a file's name; Parquet does not go to standard output")
     if len(set(files)) < len(files):
@@ -479,8 +479,13 @@ def _check_targets(targets: dict[str, Path | None], inputs: list[str]) -> None:
     for path in files:
         if path != Path("-") and (path.is_dir() or not path.absolute().parent.is_dir()):
             raise DataError(f"{path}: cannot be written, for it is a folder or its folder does not exist")
-        if any(path.exists() and Path(place).exists() and path.samefile(place) for place in inputs):
+        if path.exists() and any(_holds(Path(place), path) for place in inputs if place != "-"):
             raise DataError(f"{path} is one of the inputs, and would be overwritten")
+
+
+def _holds(place: Path, path: Path) -> bool:
+    """Whether an input is a file, or is a folder that holds it."""
+    return place.exists() and (place.samefile(path) or path.is_relative_to(place.resolve()))
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """Removes numba's compiled kernels where any kernel's source has changed.
 
-numba keeps compiled code beside a source file and looks only at that file's date. But a kernel is compiled into those of
-other files that call it, and these would go on with the old one.
+numba keeps compiled code beside a source file and looks only at that file's date. But a kernel is compiled into those
+of other files that call it, and these would go on with the old one.
 """
 
 from __future__ import annotations

@@ -263,17 +263,26 @@ def test_predictions_of_which_nothing_can_be_read_are_no_result(tmp_path):
         score(tmp_path / "all.jsonl", records())
 
 
-def test_what_cannot_be_compared_is_an_error_and_not_wrong():
+def test_a_prediction_in_another_frame_is_its_own_fault():
     given = records()
     given[0] = InkRecord("w0", Ink(INKS[0].strokes, Frame(800, 100)), "", {"page": "p1"})
     scores = score(given, records())
-    assert scores.words[0].status == "error"
+    assert scores.words[0].status == "invalid"
     assert "reference in Frame(width=400" in scores.words[0].reason
-    assert scores.coverage == 1.0
-    assert (scores.figures["dtw"].all.count, scores.figures["dtw"].all.left_out) == (2, 1)
+    assert scores.coverage == pytest.approx(2 / 3)
+    assert scores.figures["dtw"].all.mean > scores.figures["dtw"].valid.mean
     other = [InkRecord(r.id, Ink(r.ink.strokes, Frame(800, 100)), "", r.extra) for r in records()]
     with pytest.raises(DataError, match="no word could be scored; of the first, 'p1__w0'"):
         score(other, records())
+
+
+def test_what_cannot_be_compared_is_an_error_and_not_wrong():
+    dot = [InkRecord("w0", Ink([[(5, 5)]], FRAME), "", {"page": "p1"}), *records()[1:]]
+    scores = score(records(), dot)
+    assert scores.words[0].status == "error"
+    assert "dot" in scores.words[0].reason
+    assert scores.coverage == 1.0
+    assert (scores.figures["dtw"].all.count, scores.figures["dtw"].all.left_out) == (2, 1)
 
 
 def test_a_file_without_a_frame_is_meant_in_the_others(tmp_path):

@@ -184,6 +184,10 @@ class Evaluation:
         if status is not None and (status not in STATUSES or (status == "valid") != (pred is not None)):
             raise DataError(f"the status is {status!r} where the prediction is {'None' if pred is None else 'an ink'}")
         reason = ""
+        if len(ref.strokes) ** 2 > MAX_STROKE_PAIRS:
+            raise DataError(
+                f"the reference has {len(ref.strokes)} strokes, too many to be matched; compare it in parts, by word"
+            )
         if pred is not None and len(pred.strokes) * len(ref.strokes) > MAX_STROKE_PAIRS:
             reason = f"its {len(pred.strokes)} strokes are too many to be matched with {len(ref.strokes)}"
             pred, status = None, "invalid"

@@ -38,8 +38,8 @@ START_TOLERANCE = 0.05
 """Distance from the reference's first point, in units, within which a start counts as right."""
 MIN_LENGTH = 0.05
 """Length in units up to which a reference stroke is too short for its direction to be judged."""
-MAX_STROKE_PAIRS = 10_000_000
-"""Predicted times reference strokes up to which strokes are matched; the costs then take 130 MB."""
+MAX_STROKE_PAIRS = 4_000_000
+"""Predicted times reference strokes up to which strokes are matched; a worst case, all on one spot, takes a minute."""
 
 _TIE = 1e-9  # relative difference between two sums which may come from the order of summation
 _SLACK = 1 - 1e-9  # keeps a bound below the sum that it bounds, whatever the order of summation

@@ -85,7 +85,16 @@ def match(pred: Words, ref: Words) -> Matched:
             f"no word of {pred.place} ({_some(given or pred.unread)}) has the name of one of {ref.place} "
             f"({_some(ref.words)}); words are matched as PAGE__ID, see inktraj score in the documentation"
         )
+    strange = [pair for pair in pairs if pair.status == "invalid" and pair.reason.startswith(_OTHER_FRAME)]
+    if strange and not any(pair.status == "valid" for pair in pairs):
+        first = strange[0]
+        raise DataError(
+            f"no word could be scored; of the first, {first.ref.name!r}: {first.reason}; bring both into one frame"
+        )
     return Matched(tuple(pairs), unknown, empty)
+
+
+_OTHER_FRAME = "it is in"
 
 
 def _pair(ref: Word, pred: Word | None, unread: str | None) -> Pair:
@@ -95,6 +104,9 @@ def _pair(ref: Word, pred: Word | None, unread: str | None) -> Pair:
         return Pair(ref, None, "invalid", pred.reason)
     if not pred.ink.strokes:
         return Pair(ref, None, "invalid", "the ink is empty")
+    if pred.frame_known and ref.frame_known and ref.ink is not None and pred.ink.frame != ref.ink.frame:
+        # The prediction says itself in which frame it is, and cannot be compared for that: its fault, so it counts.
+        return Pair(ref, None, "invalid", f"{_OTHER_FRAME} {pred.ink.frame}, the reference in {ref.ink.frame}")
     if pred.frame_known and ref.frame_known:
         return Pair(ref, pred.ink, "valid")
     assert ref.ink is not None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inktraj.datasets.sample import Problem
     from inktraj.datasets.statistics import Statistics
 
-SOME_FAILED = 1
+SOME_FAILED, INTERRUPTED = 1, 130
 SHOWN = 20
 """Problems that are told on a terminal; --json has all."""
 
@@ -107,8 +107,12 @@ def prepare(
     """
     from inktraj.datasets.prepare import prepare as make
 
-    with _bar("forms") as progress:
-        done = make(place, out, limit=limit, overwrite=overwrite, progress=progress)
+    try:
+        with _bar("forms") as progress:
+            done = make(place, out, limit=limit, overwrite=overwrite, progress=progress)
+    except KeyboardInterrupt:
+        typer.echo(f"inktraj: interrupted; finished pages are kept in {out}, and the same command goes on", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     before = f" ({done.reused} of them done before)" if done.reused else ""
     typer.echo(f"{done.out}: {done.pages} pages{before}, {done.words} words")
     if done.problems:

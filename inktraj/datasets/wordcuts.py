@@ -180,18 +180,18 @@ class _Line:
     def best(self) -> tuple[IntArray, FloatArray]:
         """Return the places in the body at which words begin, the first of them 0, and how sure each word is."""
         outer, rows = self._outer_gaps(), self._row_gaps()
-        threshold, slope = self.weights.threshold, self.weights.slope
+        threshold = self.weights.threshold
         for again in (True, True, False):
             # Inks at one height may be far apart below an overhang: no farther than the outer gap says, by two letters.
             gaps = (1 - self.weights.rows) * outer + self.weights.rows * np.minimum(rows, outer + 2 * self.unit)
             gaps = gaps / self.unit
-            scores = self.weights.most * np.tanh((gaps - threshold) * slope / self.weights.most)
+            scores = self.weights.most * np.tanh((gaps - threshold) * self.weights.slope / self.weights.most)
             words = self._word_scores()
             cuts, sure = _most_likely(scores, words)
             if not again:
                 break
             self.unit = self._unit_of(cuts)
-            threshold, slope = self._learned(gaps, cuts)
+            threshold = self._learned(gaps, cuts)
         return cuts, sure
 
     def _unit_of(self, cuts: IntArray) -> float:
@@ -199,17 +199,17 @@ class _Line:
         right = np.maximum.reduceat(self.high[self.body, 0], cuts)
         return max(float((right - left).sum()), 1e-6) / float(self.expected.sum())
 
-    def _learned(self, gaps: FloatArray, cuts: IntArray) -> tuple[float, float]:
-        """Return threshold and slope as this line's own gaps would have them, half way from the general ones."""
+    def _learned(self, gaps: FloatArray, cuts: IntArray) -> float:
+        """Return the threshold as this line's own gaps would have it; the fewer they are, the more the general one."""
         if len(cuts) < 2:
-            return self.weights.threshold, self.weights.slope
+            return self.weights.threshold
         between = gaps[cuts[1:] - 1]
         within = np.delete(gaps, cuts[1:] - 1)
         wide = float(np.median(between))
         narrow = float(np.percentile(within, 80)) if len(within) else 0.0
         threshold = np.clip((wide + max(narrow, 0.0)) / 2, 0.15, 1.5)
         trust = len(between) / (len(between) + 3)
-        return float(trust * threshold + (1 - trust) * self.weights.threshold), self.weights.slope
+        return float(trust * threshold + (1 - trust) * self.weights.threshold)
 
     def _word_scores(self) -> FloatArray:
         """Return ``(words, n + 1, n + 1)``: the score of each word as the body's strokes from i up to before j."""

@@ -1,7 +1,7 @@
 """Which points of a reply are its answer: not those of the prompt's example, of thoughts, of earlier attempts.
 
-Points between which only brackets, separators and a few words stand form a *block*. The answer is the last complete block;
-a block of few points (numbers mentioned in prose) does not displace one that is five times as long.
+Points between which only brackets, separators and a few words stand form a *block*. The answer is the last complete
+block; a block of few points (numbers mentioned in prose) does not displace one that is five times as long.
 """
 
 from __future__ import annotations
@@ -152,6 +152,7 @@ def _blocks(lexed: Lexed, reading: Reading, excluded: list[Zone]) -> IntArray:
     good = np.add.reduceat((reading.state == GOOD).astype(np.int64), first)
     cut = np.add.reduceat((reading.state == CUT).astype(np.int64), first) > 0
     whole = np.where(root[after - 1] >= 0, closed[after - 1], (after < len(reading)) | (not reading.broken))
-    formed = np.maximum.reduceat(form, first) > 0
+    loose = reading.dialect in ("tuples", "rows")
+    formed = (np.maximum.reduceat(form, first) > 0) | (not loose)
     rows = np.stack([first, after, good, whole & ~cut, place[first], formed], axis=1)
-    return rows[zone[first] == 0]
+    return np.asarray(rows[zone[first] == 0])

@@ -1,7 +1,7 @@
 """InkML in a reply: ``<trace>145 122, 150 130</trace>``.
 
-Each trace is a stroke; pen-up traces are none. Channels other than X and Y are passed over. What a full reader must know
-(first and second differences, axes that point up, continued traces) is left to `inktraj.io.inkml`.
+Each trace is a stroke; pen-up traces are none. Channels other than X and Y are passed over. What a full reader must
+know (first and second differences, axes that point up, continued traces) is left to `inktraj.io.inkml`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from inktraj.parse.lexer import COMMA, NEWLINE, Lexed
 from inktraj.parse.reading import CUT, GOOD, Found, Problem, Reading, listed
 
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 
 _TRACE = re.compile(r"<(?:\w+:)?trace(?![A-Za-z])([^<>]*+)>([^<]*+)(</(?:\w+:)?trace\s*+>)?")
 _CHANNEL = re.compile(r"<(?:\w+:)?channel\b[^<>]*?\bname\s*+=\s*+[\"'](\w++)")
@@ -37,21 +38,25 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     """
     text = lexed.text
     pen_up = "penUp" in text
-    every = list(_TRACE.finditer(text)) if "trace" in text else []
-    found = [m for m in every if not (pen_up and "penUp" in m[1])]
-    if not found:
+    matches = _TRACE.finditer(text) if "trace" in text else iter(())
+    traces = [(*m.span(2), m.end(3), pen_up and "penUp" in m[1]) for m in matches]
+    found = np.array(traces, dtype=np.int64).reshape(-1, 4)
+    lifted, found = found[found[:, 3] == 1], found[found[:, 3] == 0]
+    if not len(found):
         return None
-    begin, end = np.array([m.span(2) for m in found]).T
+    begin, end, close, _ = found.T
     document = text.find("<ink")
-    if document >= 0 and (_FULL.search(text) or any(_DIFFERENCES.search(m[2]) for m in found)):
+    if document >= 0 and (_FULL.search(text) or _DIFFERENCES.search(text, int(begin[0]))):
         return _by_full_reader(lexed, document, begin, end)
     trace = np.searchsorted(begin, lexed.start, side="right") - 1
     at = np.flatnonzero((trace >= 0) & (lexed.start < end[np.maximum(trace, 0)]) & free)
     if not len(at):
         return None
-    trace = trace[at]
-    new = np.append(True, trace[1:] != trace[:-1])
-    first = np.flatnonzero(new | ((lexed.gap[at] & (COMMA | (NEWLINE if "," not in found[0][2] else 0))) != 0))
+    owner = trace[at]
+    new = np.append(True, owner[1:] != owner[:-1])
+    first = np.flatnonzero(
+        new | ((lexed.gap[at] & (COMMA | (NEWLINE if "," not in text[begin[0] : end[0]] else 0))) != 0)
+    )
     count = np.diff(np.append(first, len(at)))
     names = [name.upper() for name in _CHANNEL.findall(text[: begin[0]])] or ["X", "Y"]
     if "X" not in names or "Y" not in names:
@@ -60,7 +65,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     head = at[first[fine]]
     last = head + count[fine] - 1
     x, y = head + names.index("X"), head + names.index("Y")
-    broken = found[-1][3] is None
+    broken = bool(close[-1] < 0)
     state = np.full(len(head), GOOD)
     if broken and len(head):  # the last number of an open trace may be cut
         state[-1] = CUT if lexed.may_be_cut(last[-1:])[0] else GOOD
@@ -71,7 +76,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         np.stack([lexed.start[head], lexed.end[last]], axis=1),
         np.stack([head, last], axis=1),
         state,
-        stroke=trace[first[fine]],
+        stroke=owner[first[fine]],
         named=True,
         broken=broken,
     )
@@ -80,13 +85,11 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         "cut" if broken else "odd-count", "not a whole point; dropped",
         lexed.start[at[bad]], lexed.end[at[bad + count[~fine] - 1]], text,
     )  # fmt: skip
-    if pen_up:
-        at = np.array([m.span(2) for m in every if "penUp" in m[1]], dtype=np.int64).reshape(-1, 2)
-        made.notes = listed("pen-up", "a pen-up trace is no stroke", at[:, 0], at[:, 1], text)
+    made.notes = listed("pen-up", "a pen-up trace is no stroke", lifted[:, 0], lifted[:, 1], text)
     return made.reading() if len(head) else None
 
 
-def _by_full_reader(lexed: Lexed, document: int, begin, end) -> Reading | None:  # type: ignore[no-untyped-def]
+def _by_full_reader(lexed: Lexed, document: int, begin: IntArray, end: IntArray) -> Reading | None:
     """Let the InkML reader read the document; each stroke's points then share the place of its trace."""
     from inktraj.io.inkml import read_inkml
 

@@ -12,9 +12,12 @@ Conventions
 * Inside of brackets ``NaN``, ``null`` and infinities are numbers without a value, ``true`` and ``false`` are 1 and 0.
 """
 
+# ruff: noqa: SIM109  # "c in (A, B)" is not unrolled when compiled, and slow.
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -22,7 +25,6 @@ from numpy.typing import NDArray
 
 from inktraj.parse.characters import codes
 from inktraj.parse.vocabulary import (
-    FALSE,
     JOIN,
     MARK,
     NAN,
@@ -38,6 +40,8 @@ from inktraj.parse.vocabulary import (
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 U8 = NDArray[np.uint8]
+Meanings = tuple[Words, IntArray, Words, IntArray, Words]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 NUMBER, KEY, VALUE = 0, 1, 2
 """Kinds of numbers: written in digits, digits that name something, and a word that stands for a number."""
@@ -144,8 +148,10 @@ def lex(text: str) -> Lexed:
     )  # fmt: skip
 
 
-# Without counting of references, which takes four times as long as all else: the arrays outlive each call.
-_step = njit(cache=True, nogil=True, _nrt=False)
+def _step(function: Function) -> Function:
+    """Compile a part of the walk; references are not counted, which would take four times as long as all the rest."""
+    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+    return cast(Function, njit(**options)(function))
 
 
 @_step
@@ -156,17 +162,17 @@ def _meaning(word: np.uint64, words: Words, meanings: IntArray) -> int:
 
 @_step
 def _is_letter(c: int) -> bool:
-    return _CLASSES[c] == _IS_LETTER
+    return bool(_CLASSES[c] == _IS_LETTER)
 
 
 @_step
 def _is_digit(c: int) -> bool:
-    return _CLASSES[c] == _IS_DIGIT
+    return bool(_CLASSES[c] == _IS_DIGIT)
 
 
 @_step
 def _is_space(c: int) -> bool:
-    return _CLASSES[c] == _IS_SPACE
+    return bool(_CLASSES[c] == _IS_SPACE)
 
 
 @_step
@@ -262,7 +268,7 @@ def _is_key_end(b: U8, at: int) -> bool:
     """Whether what stands before `at` names something: ``=``, ``:`` or a quote and ``:`` follow."""
     if at < len(b) and _CLASSES[b[at]] == _IS_QUOTE:
         return _colon_follows(b, at + 1)
-    return at < len(b) and (b[at] == _EQUAL or b[at] == _COLON_)
+    return bool(at < len(b) and (b[at] == _EQUAL or b[at] == _COLON_))
 
 
 @_step
@@ -279,7 +285,18 @@ def _sizes(b: U8) -> tuple[int, int]:
 
 
 @_step
-def _put(numbers, value, label, brackets, state, start, end, number, kind, name):  # type: ignore[no-untyped-def]
+def _put(
+    numbers: IntArray,
+    value: FloatArray,
+    label: Words,
+    brackets: IntArray,
+    state: IntArray,
+    start: int,
+    end: int,
+    number: float,
+    kind: int,
+    name: np.uint64,
+) -> None:
     """Append a number, with what stands before it."""
     i, top = state[_COUNT], state[_TOP]
     numbers[_START, i], numbers[_END, i], numbers[_KIND, i] = start, end, kind
@@ -297,7 +314,7 @@ def _put(numbers, value, label, brackets, state, start, end, number, kind, name)
 
 
 @_step
-def _starts_number(b, i, state, word):  # type: ignore[no-untyped-def]
+def _starts_number(b: U8, i: int, state: IntArray, word: Words) -> bool:
     """Whether a number begins at i, its sign or its point included."""
     c = b[i]
     if _is_digit(c):
@@ -310,12 +327,22 @@ def _starts_number(b, i, state, word):  # type: ignore[no-untyped-def]
         return False
     p = b[i - 1] if i > 0 else _BLANK_
     if _is_letter(p):
-        return state[_WORD_END] == i and word[0] < 256  # one letter: x-5, h-20
+        return bool(state[_WORD_END] == i and word[0] < 256)  # one letter: x-5, h-20
     return not (_is_digit(p) or _CLASSES[p] == _IS_CLOSE or p == _POINT)
 
 
 @_step
-def _take_number(b, i, numbers, value, label, brackets, hard, state, word):  # type: ignore[no-untyped-def]
+def _take_number(
+    b: U8,
+    i: int,
+    numbers: IntArray,
+    value: FloatArray,
+    label: Words,
+    brackets: IntArray,
+    hard: IntArray,
+    state: IntArray,
+    word: Words,
+) -> int:
     j, number, inexact = _number_end(b, i)
     glued = state[_WORD_END] == i and word[0] != _NONE
     comment = state[_COMMENT] == 1
@@ -336,7 +363,18 @@ def _take_number(b, i, numbers, value, label, brackets, hard, state, word):  # t
 
 
 @_step
-def _take_word(b, i, numbers, value, label, brackets, state, word, words, meanings):  # type: ignore[no-untyped-def]
+def _take_word(
+    b: U8,
+    i: int,
+    numbers: IntArray,
+    value: FloatArray,
+    label: Words,
+    brackets: IntArray,
+    state: IntArray,
+    word: Words,
+    words: Words,
+    meanings: IntArray,
+) -> int:
     j = i
     while j < len(b) and _is_letter(b[j]):
         j += 1
@@ -373,7 +411,17 @@ def _take_word(b, i, numbers, value, label, brackets, state, word, words, meanin
 
 
 @_step
-def _take_digits(b, i, j, numbers, value, label, brackets, state, name):  # type: ignore[no-untyped-def]
+def _take_digits(
+    b: U8,
+    i: int,
+    j: int,
+    numbers: IntArray,
+    value: FloatArray,
+    label: Words,
+    brackets: IntArray,
+    state: IntArray,
+    name: np.uint64,
+) -> None:
     """Note the digits of a key or a text: they are no coordinates."""
     k = i + 1
     while k < j:
@@ -386,7 +434,17 @@ def _take_digits(b, i, j, numbers, value, label, brackets, state, name):  # type
 
 
 @_step
-def _take_quote(b, i, numbers, value, label, brackets, state, word, meanings):  # type: ignore[no-untyped-def]
+def _take_quote(
+    b: U8,
+    i: int,
+    numbers: IntArray,
+    value: FloatArray,
+    label: Words,
+    brackets: IntArray,
+    state: IntArray,
+    word: Words,
+    meanings: Meanings,
+) -> int:
     """Pass over a quoted key or text. What else stands between quotes is read like anything else."""
     words, codes_, values, value_codes, text_keys = meanings
     top, solid = state[_TOP], state[_SOLID]
@@ -421,7 +479,7 @@ def _take_quote(b, i, numbers, value, label, brackets, state, word, meanings):  
 
 
 @_step
-def _take_bracket(c, i, brackets, name, state, word):  # type: ignore[no-untyped-def]
+def _take_bracket(c: int, i: int, brackets: IntArray, name: Words, state: IntArray, word: Words) -> None:
     top = state[_TOP]
     state[_BITS] |= BRACKET
     if state[_COMMENT] == 1:
@@ -447,7 +505,7 @@ def _take_bracket(c, i, brackets, name, state, word):  # type: ignore[no-untyped
 
 
 @_step
-def _take_sign(b, i, brackets, state, word):  # type: ignore[no-untyped-def]
+def _take_sign(b: U8, i: int, brackets: IntArray, state: IntArray, word: Words) -> int:
     """Note a separator or any other character; return where to go on."""
     c = b[i]
     bit = OTHER
@@ -482,7 +540,7 @@ def _take_sign(b, i, brackets, state, word):  # type: ignore[no-untyped-def]
 
 
 @_step
-def _take_line(state, word):  # type: ignore[no-untyped-def]
+def _take_line(state: IntArray, word: Words) -> None:
     state[_LINES] += 1
     state[_BITS] |= NEWLINE | (BLANK if state[_LINES] > 1 else 0)
     state[_COMMENT] = 0
@@ -491,7 +549,9 @@ def _take_line(state, word):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lex(b, words, codes_, values, value_codes, text_keys):  # type: ignore[no-untyped-def]
+def _lex(
+    b: U8, words: Words, codes_: IntArray, values: Words, value_codes: IntArray, text_keys: Words
+) -> tuple[IntArray, FloatArray, Words, IntArray, Words, IntArray]:
     """Walk the text once."""
     most, most_brackets = _sizes(b)
     numbers, brackets = np.empty((7, most), np.int64), np.empty((9, most_brackets), np.int64)

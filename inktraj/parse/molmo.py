@@ -1,4 +1,4 @@
-"""Molmo's points: ``<points x1="12.3" y1="45.6" …>``, ``<point x="12.3" y="45.6">``, ``<points coords="1 1 073 160 …">``.
+"""Molmo's points: ``<points x1="12.3" y1="45.6" …>``, ``<point x="12.3" y="45.6">``, ``<points coords="1 1 073 …">``.
 
 The first two are in per cent of the image, ``coords`` (Molmo 2) on 0–1000: an image's index, and for each of its points
 the point's own index, x and y; images are parted by a tab, ``:``, ``,`` or ``;``. Leading zeros are decimal. Neither

@@ -11,6 +11,8 @@ from inktraj.parse.reading import CUT, GOOD, MALFORMED, Found, Reading, roots
 from inktraj.parse.vocabulary import among, labels
 
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 _S = labels("s", "pen", "p", "start")
 
@@ -64,7 +66,9 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     ).reading()
 
 
-def _flags(lexed, usable, at, second, fine):  # type: ignore[no-untyped-def]
+def _flags(
+    lexed: Lexed, usable: BoolArray, at: IntArray, second: IntArray, fine: BoolArray
+) -> tuple[FloatArray, IntArray, IntArray, int]:
     """Return each point's s, its first and last number with that, and the name that s has."""
     n = len(lexed)
     is_s = usable & among(lexed.label, _S)

@@ -1,4 +1,4 @@
-"""Replies for a whole page: ``[{"word": "the", "strokes": …}, …]``, ``{"the": …}``, or ``the: (145,122,1), …`` lines."""
+"""Replies for a whole page: ``[{"word": "the", "strokes": …}, …]``, ``{"the": …}``, lines ``the: (145,122,1), …``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from inktraj.parse.characters import codes
 from inktraj.parse.dialects import DIALECTS
 from inktraj.parse.frames import CoordinateFrame, guess
 from inktraj.parse.lexer import Lexed
-from inktraj.parse.points import Asked, account, ellipses, finish
+from inktraj.parse.points import Account, Asked, account, ellipses, finish
 from inktraj.parse.reading import GOOD, Problem, Reading
-from inktraj.parse.result import Leftover, Numbers, Parsed
+from inktraj.parse.result import Leftover, Numbers, Parsed, Status
 
 _KEYED = re.compile(
     r"[\"']?\b(?:word|text|label|token|transcription|target)[\"']?\s*+[:=]\s*+"
@@ -98,35 +98,27 @@ def read(
         why = "given"
     headers, notes = _assigned(_headers(lexed.text, reading, words), words)
     results: dict[int, Parsed] = {}
-    used = np.zeros(len(lexed), dtype=bool)
-    inside = used.copy()
-    open_end = reading.broken or bool(
-        len(lexed.closed) and (lexed.closed[reading.root[-1:]] < 0).any() and reading.root[-1] >= 0
-    )
+    used, inside = np.zeros(len(lexed), dtype=bool), np.zeros(len(lexed), dtype=bool)
+    last_root = int(reading.root[-1])
+    open_end = reading.broken or (last_root >= 0 and bool(lexed.closed[last_root] < 0))
     for i, (index, lo) in enumerate(headers):
         hi = headers[i + 1][1] if i + 1 < len(headers) else len(reading)
-        start = int(reading.span[lo, 0])
         last = hi == len(reading)
-        end = len(lexed.text) if last else int(reading.span[hi, 0])
         part = reading.take(slice(lo, hi))
+        start, end = int(part.span[0, 0]), int(part.span[:, 1].max())
         if index < 0:
-            notes.append(
-                Problem(
-                    "unasked",
-                    start,
-                    "points of a word that was not asked for; dropped",
-                    lexed.text[start : int(part.span[-1, 1])],
-                    hi - lo,
-                )
-            )
+            why_not = "points of a word that was not asked for; dropped"
+            notes.append(Problem("unasked", start, why_not, lexed.text[start:end], hi - lo))
             continue
-        result, n_used, n_inside = _word(
-            lexed, part, (start, end), replace(asked, cut=asked.cut and last), open_end and last
-        )
-        used |= n_used
-        inside |= n_inside
-        results[index] = replace(result, frame_why=why if result.used else "")
-    return _page(lexed, reading, results, words, notes, used, inside, asked, why)
+        extent = (start, len(lexed.text) if last and open_end else end)
+        asked_here = replace(asked, cut=asked.cut and last)
+        results[index], account_here = _word(lexed, part, extent, asked_here, open_end and last)
+        used |= account_here.used
+        inside |= account_here.inside
+    results = {i: replace(r, frame_why=why if r.used else "") for i, r in results.items()}
+    n_used, n_inside = int(used.sum()), int((inside | used).sum())
+    numbers = Numbers(len(lexed), n_used, n_inside - n_used, len(lexed) - n_inside)
+    return _page(lexed.text, reading, results, words, notes, numbers, asked.cut)
 
 
 def _outside(reading: Reading, excluded: list[Zone]) -> Reading:
@@ -136,26 +128,27 @@ def _outside(reading: Reading, excluded: list[Zone]) -> Reading:
     return reading.take(keep)
 
 
-def _word(lexed, part, extent, asked, open_end):  # type: ignore[no-untyped-def]
-    """Return the result of one word, and which numbers it used and spans."""
-    start, end = extent
-    end = min(end, int(part.span[:, 1].max()) if not open_end else end)
-    result = finish(lexed, part, (start, max(end, start)), asked, open_end)
-    left_out = ellipses(lexed, (start, end))
-    more, unused, used, inside = account(
-        lexed, result.spans, part, (start, end), [*result.dropped, *result.notes, *left_out]
-    )
-    dropped = tuple(sorted([*result.dropped, *more, *left_out], key=lambda p: p.position))
+def _word(lexed: Lexed, part: Reading, extent: tuple[int, int], asked: Asked, open_end: bool) -> tuple[Parsed, Account]:
+    """Return the result of one word, and what became of the numbers where it stands."""
+    result = finish(lexed, part, extent, asked, open_end)
+    left_out = ellipses(lexed, extent)
+    told = account(lexed, result.spans, part, extent, [*result.dropped, *result.notes, *left_out])
+    dropped = tuple(sorted([*result.dropped, *told.dropped, *left_out], key=lambda p: p.position))
     status = result.status
-    if status in ("valid", "incomplete") and any(p.kind == "cut" for p in more):
+    if status in ("valid", "incomplete") and any(p.kind == "cut" for p in told.dropped):
         status = "truncated"
     if status == "valid" and dropped:
         status = "incomplete"
-    numbers = int((used & inside).sum())
-    counts = Numbers(int(inside.sum()), numbers, int(inside.sum()) - numbers, 0)
-    why = DIALECTS[part.dialect][1]
-    notes = tuple([*result.notes, *unused])
-    return replace(result, status=status, dropped=dropped, notes=notes, dialect_why=why, numbers=counts), used, inside
+    n_used, n_inside = int((told.used & told.inside).sum()), int(told.inside.sum())
+    result = replace(
+        result,
+        status=status,
+        dropped=dropped,
+        notes=(*result.notes, *told.notes),
+        dialect_why=DIALECTS[part.dialect][1],
+        numbers=Numbers(n_inside, n_used, n_inside - n_used, 0),
+    )
+    return result, told
 
 
 def _headers(text: str, reading: Reading, words: list[str]) -> list[_Header]:
@@ -229,7 +222,7 @@ def _folded(word: str) -> str:
 
 
 def _assigned(headers: list[_Header], words: list[str]) -> tuple[list[tuple[int, int]], list[Problem]]:
-    """Return which asked word each header is of (−1: none) with its first point; the k-th goes to the k-th of its kind."""
+    """Return the asked word of each header (−1: none) and its first point; the k-th goes to the k-th of its kind."""
     exact: dict[str, list[int]] = {}
     folded: dict[str, list[int]] = {}
     for i, word in reversed(list(enumerate(words))):
@@ -261,40 +254,45 @@ def _next(indices: list[int], taken: set[int]) -> int:
     return indices[-1] if indices else -1
 
 
-def _page(lexed, reading, results, words, notes, used, inside, asked, why):  # type: ignore[no-untyped-def]
+def _page(
+    text: str,
+    reading: Reading,
+    results: dict[int, Parsed],
+    words: list[str],
+    notes: list[Problem],
+    numbers: Numbers,
+    cut: bool,
+) -> Parsed:
     """Sum up the words of a page."""
     have = [results[i] for i in sorted(results) if results[i].used]
-    strokes = tuple(s for r in have for s in r.strokes)
-    n = sum(r.used for r in have)
     missing = [w for i, w in enumerate(words) if i not in results or not results[i].used]
     if missing:
-        text = f"{len(missing)} of {len(words)} words are missing: {', '.join(missing[:10])}"
-        notes.append(Problem("missing-words", len(lexed.text), text, "", len(missing)))
-    cut = asked.cut or any(r.status == "truncated" for r in results.values())
+        why = f"{len(missing)} of {len(words)} words are missing: {', '.join(missing[:10])}"
+        notes.append(Problem("missing-words", len(text), why, "", len(missing)))
+    n = sum(r.used for r in have)
+    cut = cut or any(r.status == "truncated" for r in results.values())
     whole = not missing and all(r.status == "valid" for r in have)
-    status = "invalid" if not n else "truncated" if cut else "valid" if whole else "incomplete"
-    inside |= used
-    dropped = [p for r in results.values() for p in r.dropped] + [p for p in notes if p.kind == "unasked"]
+    status: Status = "invalid" if not n else "truncated" if cut else "valid" if whole else "incomplete"
+    unasked = [p for p in notes if p.kind == "unasked"]
+    dropped = [p for r in results.values() for p in r.dropped] + unasked
     other = [p for r in results.values() for p in r.notes] + [p for p in notes if p.kind != "unasked"]
-    spans = np.concatenate([r.spans for r in have]) if have else np.zeros((0, 2), dtype=np.int64)
-    n_used = int(used.sum())
     first = int(reading.span[0, 0])
-    head = lexed.text[:first].strip(" \t\r\n`[{")
+    head = text[:first].strip(" \t\r\n`[{")
     return Parsed(
         status,
-        strokes,
+        tuple(s for r in have for s in r.strokes),
         reading.dialect,
         DIALECTS[reading.dialect][1],
         have[0].frame if have else "",
-        why if have else "",
+        have[0].frame_why if have else "",
         bool(have) and all(r.starts_known for r in have),
         have[0].starts_why if have else "",
         n,
         tuple(sorted(dropped, key=lambda p: p.position)),
         tuple(sorted(other, key=lambda p: p.position)),
-        (Leftover(lexed.text.index(head), head),) if head else (),
+        (Leftover(text.index(head), head),) if head else (),
         sum(r.out_of_range * r.used for r in have) / n if n else 0.0,
-        Numbers(len(lexed), n_used, int(inside.sum()) - n_used, len(lexed) - int(inside.sum())),
-        spans,
+        numbers,
+        np.concatenate([r.spans for r in have]) if have else np.zeros((0, 2), dtype=np.int64),
         results,
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from inktraj.parse.lexer import KEY, NEWLINE, NUMBER, PARTED, STROKE, Lexed
 from inktraj.parse.objects import X, Y
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, NOT_FINITE, Problem, Reading, listed
 from inktraj.parse.repetition import first_pass
-from inktraj.parse.result import FloatArray, Parsed
+from inktraj.parse.result import FloatArray, Parsed, Status
 from inktraj.parse.vocabulary import among
 
 BoolArray = NDArray[np.bool_]
@@ -93,7 +95,8 @@ def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked
         notes.append(Problem("starts", int(kept.span[0, 0]), begun.why))
     if placed.note:
         notes.append(Problem("frame", int(kept.span[0, 0]), placed.note))
-    return _parsed(lexed, kept, placed, begun, (dropped, notes), extent, asked, open_end or reading.broken)
+    cut = any(p.kind == "cut" for p in dropped) or asked.cut or ((open_end or reading.broken) and not asked.ended)
+    return _parsed(kept, placed, begun, dropped, notes, asked, cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,15 @@ class _Placed:
 
     points: FloatArray
     far: BoolArray
-    name: FrameName | str
+    name: FrameName | Literal["inksight"]
     why: str
     note: str = ""
 
 
 def _placed(kept: Reading, asked: Asked) -> _Placed:
     if kept.placed:
-        points, name, why, note = kept.xy, kept.dialect, "given: tokens have a frame of their own", ""
+        points, why, note = kept.xy, "given: tokens have a frame of their own", ""
+        name: FrameName | Literal["inksight"] = "inksight"
     else:
         frame, why, note = asked.frame, "given", ""
         if frame is None:
@@ -120,7 +124,7 @@ def _placed(kept: Reading, asked: Asked) -> _Placed:
         with np.errstate(over="ignore", invalid="ignore"):
             points = frame.to_sent(kept.xy, asked.sent, asked.original)
         name = frame.name
-    far = ~(np.abs(points) <= _BEYOND).all(axis=1)
+    far = np.asarray(~(np.abs(points) <= _BEYOND).all(axis=1))
     return _Placed(points, far, name, why, note)
 
 
@@ -153,8 +157,15 @@ def _cut_at_end(lexed: Lexed, reading: Reading, asked: Asked) -> Reading:
     return replace(reading, state=state, xy=xy)
 
 
-def _parsed(lexed, kept, placed, begun, problems, extent, asked, open_end):  # type: ignore[no-untyped-def]
-    dropped, notes = problems
+def _parsed(
+    kept: Reading,
+    placed: _Placed,
+    begun: starts.Starts,
+    dropped: list[Problem],
+    notes: list[Problem],
+    asked: Asked,
+    cut: bool,
+) -> Parsed:
     near = ~placed.far
     # A stroke whose first point is dropped starts at its next one.
     number = np.cumsum(begun.starts)[near]
@@ -165,8 +176,7 @@ def _parsed(lexed, kept, placed, begun, problems, extent, asked, open_end):  # t
     low, high = -1.0, np.array(asked.sent, dtype=np.float64)
     outside = ((points < low - 1e-9) | (points > high + 1e-9)).any(axis=1)
     lost = any(p.kind in _LOSING for p in dropped)
-    cut = any(p.kind == "cut" for p in dropped) or (open_end and not asked.ended) or asked.cut
-    status = "invalid" if not len(points) else "truncated" if cut else "incomplete" if lost else "valid"
+    status: Status = "invalid" if not len(points) else "truncated" if cut else "incomplete" if lost else "valid"
     return Parsed(
         status,
         strokes,
@@ -207,8 +217,20 @@ def extent_of(lexed: Lexed, reading: Reading, lo: int, hi: int, excluded: list[Z
     return start, max(end, start), open_end
 
 
-def account(lexed: Lexed, kept_spans: IntArray, reading: Reading, extent: tuple[int, int], known: list[Problem]):  # type: ignore[no-untyped-def]
-    """Return the problems and notes of numbers in the answer that no point has, and which numbers are used.
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Numbers of an answer that no returned point has, and which numbers are used and which stand in the answer."""
+
+    dropped: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+    used: BoolArray
+    inside: BoolArray
+
+
+def account(
+    lexed: Lexed, kept_spans: IntArray, reading: Reading, extent: tuple[int, int], known: Sequence[Problem]
+) -> Account:
+    """Say what became of all numbers of an answer.
 
     Parameters
     ----------
@@ -231,10 +253,9 @@ def account(lexed: Lexed, kept_spans: IntArray, reading: Reading, extent: tuple[
         told[np.searchsorted(lexed.start, problem.position + len(problem.seen))] -= 1
     inside = (lexed.start >= extent[0]) & (lexed.start < extent[1])
     rest = inside & ~used & (np.cumsum(told[:-1]) <= 0)
-    if not rest.any():
-        return [], [], used, inside
-    kind = _kinds(lexed, rest, reading)
-    dropped, notes = [], []
+    dropped: list[Problem] = []
+    notes: list[Problem] = []
+    kind = _kinds(lexed, reading)
     for code, (name, why, out) in enumerate(
         (
             ("unused", "a number that belongs to no point", notes),
@@ -248,10 +269,10 @@ def account(lexed: Lexed, kept_spans: IntArray, reading: Reading, extent: tuple[
         first = np.flatnonzero(np.append(True, np.diff(at) != 1))
         last = np.append(first[1:], len(at)) - 1
         out += listed(name, why, lexed.start[at[first]], lexed.end[at[last]], lexed.text, last - first + 1)
-    return dropped, notes, used, inside
+    return Account(tuple(dropped), tuple(notes), used, inside)
 
 
-def _kinds(lexed: Lexed, rest: BoolArray, reading: Reading) -> IntArray:
+def _kinds(lexed: Lexed, reading: Reading) -> IntArray:
     """Tell numbers that were no part of a point (0) from those that were (1), and from those that are cut (2)."""
     held = lexed.bracket >= 0
     if len(lexed.opened):

@@ -9,8 +9,10 @@ _LOOKED_AT = 2000  # characters: a refusal says so early
 _REFUSAL = re.compile(
     r"\bI(?:'m| am)? (?:can ?not|can't|could ?n[o']t|won't|will not|unable|not able|sorry|afraid)\b"
     r"|\bI (?:do not|don't|must decline|have to decline|decline|apologi[sz]e)\b"
-    r"|\b(?:unable|not able|impossible for me|not possible for me) to\b|\bcan(?:not|'t) (?:help|assist|comply|provide|do that)\b"
-    r"|\b(?:as an ai\b|sorry, (?:but )?)|\bbeyond my (?:abilities|capabilities)\b|\bagainst (?:my|the) (?:guidelines|policy|policies)\b"
+    r"|\b(?:unable|not able|impossible for me|not possible for me) to\b"
+    r"|\bcan(?:not|'t) (?:help|assist|comply|provide|do that)\b"
+    r"|\b(?:as an ai\b|sorry, (?:but )?)|\bbeyond my (?:abilities|capabilities)\b"
+    r"|\bagainst (?:my|the) (?:guidelines|policy|policies)\b"
     # German, French, Spanish, Portuguese, Italian, Dutch
     r"|\bich (?:kann|darf|werde)\b[^.!?\n]{0,60}?\b(?:nicht|kein)|\bleider (?:kann|ist|bin)\b|\btut mir leid\b"
     r"|\bje (?:ne (?:peux|suis|puis)|suis (?:désolée?|dans l'impossibilité))|\bdésolée?\b|\bje regrette\b"

@@ -41,10 +41,10 @@ def first_pass(rows: FloatArray, cut: bool) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def _same(ids: NDArray[np.int64], i: int, k: int) -> bool:
+    same = True
     for j in range(ids.shape[1]):
-        if ids[i, j] != ids[k, j]:
-            return False
-    return True
+        same &= ids[i, j] == ids[k, j]
+    return same
 
 
 @njit(cache=True, nogil=True)

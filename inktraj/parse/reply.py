@@ -48,7 +48,7 @@ def parse(
     sent_size, original_size
         Width and height in pixels of the image as the model got it, and before it was resized for that.
     stop_reason
-        Why the model stopped, in our words (``end``, ``length``, ``refusal``, ``other``) or a provider's; None: unknown.
+        Why the model stopped: ``end``, ``length``, ``refusal``, ``other``, or a provider's word for it; None: unknown.
     dialect
         A name out of `DIALECTS`, or ``"auto"`` to try all.
     echo
@@ -119,24 +119,22 @@ def completed(
 ) -> Parsed:
     """Add to a result what became of every number, what was left out, and why its dialect was taken."""
     left_out = ellipses(lexed, extent)
-    more, unused, used, inside = account(
-        lexed, result.spans, reading, extent, [*result.dropped, *result.notes, *left_out]
-    )
-    dropped = [*result.dropped, *more, *left_out]
+    told = account(lexed, result.spans, reading, extent, [*result.dropped, *result.notes, *left_out])
+    dropped = [*result.dropped, *told.dropped, *left_out]
     status = result.status
-    if status in ("valid", "incomplete") and any(p.kind == "cut" for p in more):
+    if status in ("valid", "incomplete") and any(p.kind == "cut" for p in told.dropped):
         status = "truncated"
-    if status == "valid" and (left_out or any(p.kind == "malformed" for p in more)):
+    if status == "valid" and (left_out or any(p.kind == "malformed" for p in told.dropped)):
         status = "incomplete"
-    n_used = int(used.sum())
-    n_inside = int((inside | used).sum())
+    n_used = int(told.used.sum())
+    n_inside = int((told.inside | told.used).sum())
     why = DIALECTS[result.dialect][1] if dialect == "auto" else "given"
     return replace(
         result,
         status=status,
         dialect_why=why,
         dropped=_ordered(dropped),
-        notes=_ordered([*result.notes, *unused, *notes]),
+        notes=_ordered([*result.notes, *told.notes, *notes]),
         left=_left(lexed.text, [extent]),
         numbers=Numbers(len(lexed), n_used, n_inside - n_used, len(lexed) - n_inside),
     )

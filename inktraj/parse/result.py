@@ -32,6 +32,9 @@ class Numbers(NamedTuple):
     """Those outside of the answer."""
 
 
+NO_NUMBERS = Numbers(0, 0, 0, 0)
+
+
 class Leftover(NamedTuple):
     """Text outside of the answer."""
 
@@ -60,7 +63,7 @@ class Parsed:
     used
         Number of points in `strokes`.
     dropped, notes
-        What the answer holds and `strokes` does not; and what was read in a way worth telling. Both in order of position.
+        What the answer holds and `strokes` does not; what was read in a way worth telling. Both in order of position.
     left
         Text outside of the answer, white space and code fences apart.
     out_of_range
@@ -86,7 +89,7 @@ class Parsed:
     notes: tuple[Problem, ...] = ()
     left: tuple[Leftover, ...] = ()
     out_of_range: float = 0.0
-    numbers: Numbers = Numbers(0, 0, 0, 0)
+    numbers: Numbers = NO_NUMBERS
     spans: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     words: Mapping[int, Parsed] = field(default_factory=dict)
 

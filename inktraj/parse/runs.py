@@ -151,7 +151,7 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
 def _begins_row(lexed: Lexed) -> BoolArray:
     begins = (lexed.gap & NEWLINE) != 0
     begins[:1] = True
-    return begins
+    return np.asarray(begins)
 
 
 def _one_line(lexed: Lexed, at: IntArray, broken: BoolArray) -> Reading | None:

@@ -86,7 +86,7 @@ def find(flag: FloatArray, name: int, stroke: IntArray, gaps: IntArray) -> Start
 
 
 def _only(n: int) -> BoolArray:
-    return np.arange(n) == 0
+    return np.asarray(np.arange(n) == 0)
 
 
 def _by_flags(flag: FloatArray, name: int) -> Starts | None:

@@ -1,7 +1,7 @@
 """SVG paths: ``<path d="M 10 20 L 30 40"/>``, polylines, and bare path data.
 
-M, L, H, V and Z are read, absolute and relative. Of a curve (C, S, Q, T, A) only its end is a point on the pen's way; it is
-kept, and the curve reported. Transforms are not applied.
+M, L, H, V and Z are read, absolute and relative. Of a curve (C, S, Q, T, A) only its end is a point on the pen's way;
+it is kept, and the curve reported. Transforms are not applied.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         "svg", xy[point], np.stack([lexed.start[first], lexed.end[last]], axis=1)[point],
         np.stack([first, last], axis=1)[point], stroke=stroke[point], named=True,
     )  # fmt: skip
-    _report(lexed, found, lost, first, last, curve, closed, end, bare)
+    _report(lexed, found, lost, info, closed, end, bare)
     return found.reading()
 
 
@@ -168,7 +168,11 @@ def _without_dots(xy: NDArray[np.float64], stroke: IntArray, curve: IntArray) ->
     return keep
 
 
-def _report(lexed, found, lost, first, last, curve, closed, end, bare):  # type: ignore[no-untyped-def]
+def _report(
+    lexed: Lexed, found: Found, lost: IntArray, info: IntArray, closed: IntArray, end: IntArray, bare: bool
+) -> None:
+    """Tell of curves, of numbers that make no command, and of what is cut."""
+    first, last, _, curve = info.T
     curved = np.flatnonzero(curve)
     found.dropped += listed(
         "curve", "a curve: only its end is kept", lexed.start[first[curved]], lexed.end[last[curved]], lexed.text

@@ -3,7 +3,7 @@
 In ``(1,234,1)`` the comma parts three numbers; in ``(1,234, 567, 1)`` it does not. Only what cannot be anything else is
 joined:
 
-* after a name (``x: 1,234 y: 567``, ``"x": "1,234"``): three digits that follow a comma without a space and have no name;
+* after a name (``x: 1,234 y: 567``, ``"x": "1,234"``): three digits that follow a comma without a space;
 * in a bracket whose other commas have spaces behind them, where joining gives two or three numbers, and not joining
   gives no point;
 * decimals in a bracket or line whose numbers are parted by semicolons: ``(12,5; 30,2; 1)``.
@@ -81,7 +81,7 @@ def _lists(lexed: Lexed, cuts: BoolArray) -> BoolArray:
     pairs = (lexed.numbers == 4) & (lexed.shape != ord("("))  # [1,234, 5,678] may be two points
     makes = (after >= 2) & (after <= 3) & ~point_as_is & ~pairs & (lexed.children == 0)
     makes &= (_counts(lexed, other_tight) == 0) & (_counts(lexed, spaced) == after - 1)
-    return np.where(lexed.bracket >= 0, makes[lexed.bracket], False)
+    return np.asarray(np.where(lexed.bracket >= 0, makes[lexed.bracket], False))
 
 
 def _decimals(lexed: Lexed, tight: BoolArray) -> BoolArray:
@@ -89,7 +89,7 @@ def _decimals(lexed: Lexed, tight: BoolArray) -> BoolArray:
     semicolon = (lexed.gap & SEMICOLON) != 0
     comma = (lexed.gap & COMMA != 0) & ~tight
     if not semicolon.any():
-        return semicolon
+        return np.asarray(semicolon)
     inside = lexed.bracket >= 0
     after = lexed.numbers - _counts(lexed, tight)
     closed = (_counts(lexed, semicolon) == after - 1) & (_counts(lexed, comma) == 0) & (after >= 2) & (after <= 3)
@@ -99,7 +99,7 @@ def _decimals(lexed: Lexed, tight: BoolArray) -> BoolArray:
         first[lexed.first[lexed.first >= 0]] = True
         closed &= _counts(lexed, semicolon & ~first) == after - 1
         out = np.where(inside, closed[lexed.bracket], False)
-    return out & ((lexed.gap & (NEWLINE | BLANK)) == 0)
+    return np.asarray(out & ((lexed.gap & (NEWLINE | BLANK)) == 0))
 
 
 def _merged(lexed: Lexed, joined: BoolArray, decimal: BoolArray) -> tuple[Lexed, list[Problem]]:

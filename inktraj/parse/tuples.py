@@ -82,25 +82,25 @@ def _beside_runs(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> BoolArray:
     """Whether a bracket of two numbers is a short run of coordinates beside longer ones: ``[[1,2,3,4],[5,6]]``."""
     run = leaf & (lexed.numbers >= 4) & (lexed.parent >= 0) & (lexed.shape == _OPENERS[0])
     if not run.any():
-        return run
+        return np.asarray(run)
     runs = np.bincount(lexed.parent[run], minlength=len(leaf))
     fine = good & (lexed.parent >= 0)
     points = np.bincount(lexed.parent[fine], minlength=len(leaf))
-    return fine & (runs[lexed.parent] >= points[lexed.parent])
+    return np.asarray(fine & (runs[lexed.parent] >= points[lexed.parent]))
 
 
 def _belongs(lexed: Lexed, leaf: BoolArray, good: BoolArray, root: IntArray) -> BoolArray:
     """Whether a bracket that is no point was meant as one: it stands among points, or looks like them."""
-    among = np.zeros(len(leaf), dtype=bool)
-    among[lexed.parent[good & (lexed.parent >= 0)]] = True
-    sibling = np.where(lexed.parent >= 0, among[lexed.parent], False)
+    holds = np.zeros(len(leaf), dtype=bool)
+    holds[lexed.parent[good & (lexed.parent >= 0)]] = True
+    sibling = np.asarray(np.where(lexed.parent >= 0, holds[lexed.parent], False))
     shape = np.bincount(lexed.shape[good], minlength=256).argmax()
     alike = (lexed.parent < 0) & (lexed.shape == shape) & (lexed.numbers >= 2)
     rooted = np.zeros(len(leaf), dtype=bool)
     rooted[root[good]] = True
     open_end = (lexed.closed < 0) & rooted[root] & (lexed.numbers <= 3)
     last_open = (lexed.closed < 0) & (np.arange(len(leaf)) == len(leaf) - 1)
-    return sibling | alike | open_end | last_open
+    return np.asarray(sibling | alike | open_end | last_open)
 
 
 def _points(lexed: Lexed, free: BoolArray, chosen: IntArray, good: BoolArray, root: IntArray) -> Reading:
@@ -138,7 +138,7 @@ def _wrapped(lexed: Lexed, chosen: IntArray) -> BoolArray:
     """Whether a bracket is the only one in a ``{}``, which then stands for one point."""
     parent = lexed.parent[chosen]
     brace = (parent >= 0) & (lexed.shape[parent] == ord("{")) & (lexed.children[parent] == 1)
-    return brace & among(lexed.name[chosen], _ONE_POINT)
+    return np.asarray(brace) & among(lexed.name[chosen], _ONE_POINT)
 
 
 def strokes_of(lexed: Lexed, owner: IntArray) -> IntArray:

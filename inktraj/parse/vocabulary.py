@@ -1,6 +1,7 @@
 """Words that mean something between points: what joins an answer, what parts it, and values written as words.
 
-The lexer knows a word by its first eight letters, lower case, without ``_``, ``-`` and digits, as one integer (`packed`).
+The lexer knows a word by its first eight letters, lower case, without ``_``, ``-`` and digits, as one integer:
+`packed`.
 """
 
 from __future__ import annotations

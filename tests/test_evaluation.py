@@ -175,7 +175,7 @@ def test_keys_hang_on_all_that_decides_the_answer(demo):
         prompt = prompt or Prompt()
         examples = Examples.choose(demo, 0) if prompt.example else None
         asking = Asking(model or Scribble(demo), prompt, examples, tokens, temperature)
-        (task,) = tasks_of(demo, prompt, [frame], [sample])
+        (task,) = tasks_of([demo[sample]], prompt, [frame])
         return asking(task).key
 
     same = key()

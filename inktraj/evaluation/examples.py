@@ -37,14 +37,16 @@ class Examples:
         DataError
             No word is fit to be shown.
         """
-        numbers = list(range(len(dataset)))
-        random.Random(seed).shuffle(numbers)
+        draws = random.Random(seed)
+        pages = list(range(len(dataset.pages)))
+        draws.shuffle(pages)
         for fit in (_good, _usable):
             chosen: list[Sample] = []
-            for number in numbers:
-                sample = dataset[number]
-                if fit(sample) and all(_hand(sample) != _hand(other) for other in chosen):
-                    chosen.append(sample)
+            for number in pages:
+                there = [s for s in dataset.pages[number].samples if fit(s)]
+                others = [s for s in there if all(_hand(s) != _hand(other) for other in chosen)]
+                if others:
+                    chosen.append(draws.choice(others))
                 if len(chosen) == _ENOUGH:
                     break
             if chosen:

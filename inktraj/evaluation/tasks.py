@@ -8,9 +8,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
-from inktraj.datasets import Dataset, Sample
+from inktraj.datasets import Sample
 from inktraj.evaluation.examples import Examples, thinned
 from inktraj.evaluation.prompts import (
     SYSTEM,
@@ -162,24 +163,15 @@ def _digest(picture: Picture) -> str:
 _DIGESTS: dict[int, tuple[Picture, str]] = {}
 
 
-def tasks_of(
-    dataset: Dataset, prompt: Prompt, frames: Sequence[CoordinateFrame], wanted: Sequence[int]
-) -> Iterator[Task]:
-    """Make the tasks for some samples, given by their places in the data set: page by page, frame by frame.
+def tasks_of(samples: Sequence[Sample], prompt: Prompt, frames: Sequence[CoordinateFrame]) -> Iterator[Task]:
+    """Make the tasks for some samples, which are in the data set's order: frame by frame, page by page.
 
-    With all words of a page in one request, only the wanted ones are asked for.
+    With all words of a page in one request, only these samples are asked for.
     """
     for frame in frames:
         if prompt.per == "word":
-            for number in wanted:
-                yield Task((dataset[number],), frame)
-            continue
-        page: list[Sample] = []
-        for number in wanted:
-            sample = dataset[number]
-            if page and page[0].page_id != sample.page_id:
+            for sample in samples:
+                yield Task((sample,), frame)
+        else:
+            for _, page in groupby(samples, key=lambda sample: sample.page_id):
                 yield Task(tuple(page), frame)
-                page = []
-            page.append(sample)
-        if page:
-            yield Task(tuple(page), frame)

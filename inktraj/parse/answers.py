@@ -20,6 +20,7 @@ IntArray = NDArray[np.int64]
 
 _PROSE = 3  # so many words that mean nothing between points part two blocks
 _FEW = 0.2  # share of the longest block's points below which a block does not displace it
+_ECHOES = 20  # so many repetitions of the example are looked for
 _MENTIONED = 4  # so many points without list and s may be a mention in prose
 
 _CLOSING = re.compile(
@@ -38,6 +39,20 @@ class Zone:
     kind: str
     start: int
     end: int
+
+    @property
+    def text(self) -> str:
+        """What is told of it."""
+        where = "the reply thinks here" if self.kind == "thinking" else "the prompt's example is repeated here"
+        return f"{where}: no points are taken"
+
+
+def without_zones(text: str, excluded: list[Zone]) -> str:
+    """Return a text of the same length in which zones are blank, but for a word that parts answers."""
+    for zone in excluded:
+        blank = "answer".ljust(zone.end - zone.start)[: zone.end - zone.start]
+        text = text[: zone.start] + blank + text[zone.end :]
+    return text
 
 
 def zones(text: str, echo: str) -> list[Zone]:
@@ -77,8 +92,9 @@ def _echoes(text: str, echo: str) -> list[tuple[int, int]]:
     squeezed = "".join(text.split())
     if len(squeezed) != len(solid):
         return []
-    found, at = [], squeezed.find(wanted)
-    while at >= 0:
+    found: list[tuple[int, int]] = []
+    at = squeezed.find(wanted)
+    while at >= 0 and len(found) < _ECHOES:
         found.append((int(solid[at]), int(solid[at + len(wanted) - 1]) + 1))
         at = squeezed.find(wanted, at + len(wanted))
     return found
@@ -105,12 +121,12 @@ def between(lexed: Lexed, reading: Reading) -> tuple[IntArray, IntArray]:
     return np.bitwise_or.reduceat(bits, np.minimum(ranges, len(bits) - 1))[::2], words[first + 1] - words[since]
 
 
-def choose(lexed: Lexed, readings: list[Reading], excluded: list[Zone]) -> tuple[Block | None, int]:
+def choose(lexed: Lexed, readings: list[Reading]) -> tuple[Block | None, int]:
     """Return the block that is the answer, and how many points that can be used stand in other blocks.
 
     Of the blocks that are not short beside the longest, it is the last complete one, or the last if none is complete.
     """
-    made = [_blocks(lexed, reading, excluded) for reading in readings]
+    made = [_blocks(lexed, reading) for reading in readings]
     rows = np.concatenate([np.column_stack([np.full(len(b), i), b]) for i, b in enumerate(made)]) if made else None
     if rows is None or not len(rows):
         return None, 0
@@ -128,13 +144,10 @@ def choose(lexed: Lexed, readings: list[Reading], excluded: list[Zone]) -> tuple
     return chosen, int(good.sum() - (readings[which].state[lo:hi] == GOOD).sum())
 
 
-def _blocks(lexed: Lexed, reading: Reading, excluded: list[Zone]) -> IntArray:
+def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
     """Return lo, hi, points that can be used, whether complete, start, whether in a list or with s, of each block."""
     bits, words = between(lexed, reading)
     place, root = reading.span[:, 0], reading.root
-    zone = np.zeros(len(reading), dtype=np.int64)
-    for i, z in enumerate(excluded[:1000]):
-        zone[(place >= z.start) & (place < z.end)] = i + 1
     closed = lexed.closed[root] >= 0 if len(lexed.closed) else np.zeros(len(root), dtype=bool)
     one_list = np.append(False, (root[1:] == root[:-1]) & (root[1:] >= 0)) & closed
     # "Stroke 2: …" goes on; "Stroke 1: …" after other points begins anew, if words stand before it.
@@ -147,7 +160,7 @@ def _blocks(lexed: Lexed, reading: Reading, excluded: list[Zone]) -> IntArray:
     usable = reading.state == GOOD
     other = np.append(False, (form[1:] != form[:-1]) & usable[1:] & usable[:-1])
     prose |= other & (words > 0) & ~(stroke & ordinal)
-    first = np.flatnonzero((prose & ~one_list) | np.append(True, zone[1:] != zone[:-1]))
+    first = np.flatnonzero((prose & ~one_list) | (np.arange(len(reading)) == 0))
     after = np.append(first[1:], len(reading))
     good = np.add.reduceat((reading.state == GOOD).astype(np.int64), first)
     cut = np.add.reduceat((reading.state == CUT).astype(np.int64), first) > 0
@@ -155,4 +168,4 @@ def _blocks(lexed: Lexed, reading: Reading, excluded: list[Zone]) -> IntArray:
     loose = reading.dialect in ("tuples", "rows")
     formed = (np.maximum.reduceat(form, first) > 0) | (not loose)
     rows = np.stack([first, after, good, whole & ~cut, place[first], formed], axis=1)
-    return np.asarray(rows[zone[first] == 0])
+    return rows

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from inktraj.parse.answers import Zone
 from inktraj.parse.characters import codes
 from inktraj.parse.dialects import DIALECTS
 from inktraj.parse.frames import CoordinateFrame, guess
@@ -65,32 +63,25 @@ class _Header:
     point: int
 
 
-def read(
-    lexed: Lexed,
-    readings: list[Reading],
-    excluded: list[Zone],
-    asked: Asked,
-    words: list[str],
-    without: Callable[[], Parsed],
-) -> Parsed:
+def read(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, words: list[str]) -> Parsed:
     """Read a reply that holds several words.
 
     Parameters
     ----------
-    lexed, readings, excluded
-        What the lexer and the dialects found, and where no answer stands.
+    lexed, readings
+        What the lexer and the dialects found.
+    text
+        The reply.
     asked
         Frame, sizes, and how the reply ended.
     words
         The words that were asked for, in order; a word may occur several times.
-    without
-        Gives the result where there are no points.
     """
-    outside = [_outside(r, excluded) for r in readings]
-    outside = [r for r in outside if (r.state == GOOD).any()]
-    if not outside:
-        return without()
-    reading = max(outside, key=lambda r: int((r.state == GOOD).sum()))
+    readings = [r for r in readings if (r.state == GOOD).any()]
+    if not readings:
+        left = (Leftover(0, text),) if text.strip() else ()
+        return Parsed("invalid", left=left, numbers=Numbers(len(lexed), 0, 0, len(lexed)))
+    reading = max(readings, key=lambda r: int((r.state == GOOD).sum()))
     if asked.frame is None and not reading.placed:
         name, why = guess(reading.xy[reading.state == GOOD], asked.sent, asked.original, reading.dialect)
         asked = replace(asked, frame=CoordinateFrame(name))
@@ -118,14 +109,7 @@ def read(
     results = {i: replace(r, frame_why=why if r.used else "") for i, r in results.items()}
     n_used, n_inside = int(used.sum()), int((inside | used).sum())
     numbers = Numbers(len(lexed), n_used, n_inside - n_used, len(lexed) - n_inside)
-    return _page(lexed.text, reading, results, words, notes, numbers, asked.cut)
-
-
-def _outside(reading: Reading, excluded: list[Zone]) -> Reading:
-    keep = np.ones(len(reading), dtype=bool)
-    for zone in excluded[:1000]:
-        keep &= ~((reading.span[:, 0] >= zone.start) & (reading.span[:, 0] < zone.end))
-    return reading.take(keep)
+    return _page(text, reading, results, words, notes, numbers, asked.cut)
 
 
 def _word(lexed: Lexed, part: Reading, extent: tuple[int, int], asked: Asked, open_end: bool) -> tuple[Parsed, Account]:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse import starts
-from inktraj.parse.answers import Zone, between
-from inktraj.parse.characters import codes
+from inktraj.parse.answers import between
 from inktraj.parse.dialects import taken
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, guess
 from inktraj.parse.lexer import KEY, NEWLINE, NUMBER, PARTED, STROKE, Lexed
@@ -32,7 +31,9 @@ _WHY = {
     MALFORMED: ("malformed", "expected x, y or x, y, s; dropped"),
     CUT: ("cut", "not closed, so that its numbers may be cut; dropped"),
 }
-_LOSING = frozenset(("not-finite", "malformed", "odd-count", "curve", "transform", "ellipsis", "repetition", "far"))
+LOSING = frozenset(("not-finite", "malformed", "odd-count", "curve", "transform", "ellipsis", "repetition", "far"))
+"""Kinds of problems that cost points or parts of strokes."""
+
 _ELLIPSIS = re.compile(r"\.\.\.+|…")
 _HALF_THOUSAND = re.compile(r",\d{0,2}")
 _BEYOND = 1e7
@@ -175,7 +176,7 @@ def _parsed(
     strokes = tuple(points[a:b] for a, b in itertools.pairwise(edges)) if len(points) else ()
     low, high = -1.0, np.array(asked.sent, dtype=np.float64)
     outside = ((points < low - 1e-9) | (points > high + 1e-9)).any(axis=1)
-    lost = any(p.kind in _LOSING for p in dropped)
+    lost = any(p.kind in LOSING for p in dropped)
     status: Status = "invalid" if not len(points) else "truncated" if cut else "incomplete" if lost else "valid"
     return Parsed(
         status,
@@ -195,7 +196,7 @@ def _parsed(
     )
 
 
-def extent_of(lexed: Lexed, reading: Reading, lo: int, hi: int, excluded: list[Zone]) -> tuple[int, int, bool]:
+def extent_of(lexed: Lexed, reading: Reading, lo: int, hi: int) -> tuple[int, int, bool]:
     """Return where the answer of points lo … hi − 1 begins and ends, and whether a bracket is still open there."""
     root_first, root_last = int(reading.root[lo]), int(reading.root[hi - 1])
     start, end = int(reading.span[lo, 0]), int(reading.span[lo:hi, 1].max())
@@ -207,7 +208,6 @@ def extent_of(lexed: Lexed, reading: Reading, lo: int, hi: int, excluded: list[Z
     # What follows without words in between belongs to it too: a point that is cut, an odd number.
     beyond = int(np.searchsorted(lexed.start, end))
     stop = int(reading.span[hi, 0]) if hi < len(reading) else len(lexed.text)
-    stop = min([stop, *(z.start for z in excluded if z.start >= end)])
     prose = (
         (np.cumsum(lexed.words[beyond:]) > 0) | ((lexed.gap[beyond:] & PARTED) != 0) | (lexed.start[beyond:] >= stop)
     )
@@ -296,11 +296,3 @@ def ellipses(lexed: Lexed, extent: tuple[int, int]) -> list[Problem]:
     """Return a problem for each ``…`` within the answer: points that the model left out."""
     at = np.array([m.span() for m in _ELLIPSIS.finditer(lexed.text, *extent)], dtype=np.int64).reshape(-1, 2)
     return listed("ellipsis", "points are left out here", at[:, 0], at[:, 1], lexed.text)
-
-
-def is_blank(text: str) -> bool:
-    """Whether a text holds nothing but white space, brackets and separators."""
-    code = codes(text)
-    return not bool(
-        (((code >= 48) & (code <= 57)) | (code >= 65) & (code != 96) & ~np.isin(code, (91, 93, 123, 125))).any()
-    )

@@ -6,19 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from inktraj.errors import DataError
 from inktraj.parse import pages, thousands
-from inktraj.parse.answers import Zone, choose, zones
+from inktraj.parse.answers import choose, without_zones, zones
 from inktraj.parse.characters import plain
 from inktraj.parse.dialects import DIALECTS, read_all
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, checked_size
 from inktraj.parse.lexer import Lexed, lex
-from inktraj.parse.points import Asked, account, ellipses, extent_of, finish, is_blank
+from inktraj.parse.points import LOSING, Asked, account, ellipses, extent_of, finish
 from inktraj.parse.reading import Problem, Reading
 from inktraj.parse.refusals import is_refusal
-from inktraj.parse.result import Leftover, Numbers, Parsed
+from inktraj.parse.result import Leftover, Numbers, Parsed, Status
 
 _LENGTH = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "token_limit", "incomplete"))
 _REFUSED = frozenset(("refusal", "content_filter", "safety", "prohibited_content", "blocklist", "recitation", "spii"))
@@ -79,25 +77,40 @@ def parse(
     if original_size is not None:
         asked = replace(asked, original=_size(original_size, "original_size"))
     written = plain(text)
-    lexed, notes = thousands.join(lex(written))
     excluded = zones(written, plain(echo))
+    lexed = lex(without_zones(written, excluded))
+    hidden = max(len(lex(written)) - len(lexed), 0) if excluded else 0
+    lexed, joined = thousands.join(lexed)
     readings = read_all(lexed, dialect, asked.sent)
     if words is not None:
-        return pages.read(lexed, readings, excluded, asked, list(words), lambda: _without(text, lexed, excluded, stop))
-    block, others = choose(lexed, readings, excluded)
+        result = pages.read(lexed, text, readings, asked, list(words))
+    else:
+        result = _one_answer(lexed, text, readings, asked, dialect, stop in _LENGTH)
+    if not result.used:
+        result = replace(result, status=_status_without(text, lexed, stop))
+    numbers = result.numbers
+    return replace(
+        result,
+        notes=_ordered([*result.notes, *joined, *(Problem(z.kind, z.start, z.text) for z in excluded)]),
+        numbers=numbers._replace(found=numbers.found + hidden, left=numbers.left + hidden),
+    )
+
+
+def _one_answer(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, dialect: str, cut: bool) -> Parsed:
+    """Read the reply as one ink."""
+    block, others = choose(lexed, readings)
     if block is None:
-        return _without(text, lexed, excluded, stop)
-    start, end, open_end = extent_of(lexed, block.reading, block.lo, block.hi, excluded)
+        return Parsed("invalid", left=_left(text, []), numbers=Numbers(len(lexed), 0, 0, len(lexed)))
+    start, end, open_end = extent_of(lexed, block.reading, block.lo, block.hi)
     reading = block.reading.take(slice(block.lo, block.hi))
     result = finish(lexed, reading, (start, end), asked, open_end)
-    notes = [n for n in notes if start <= n.position < end]
+    notes = []
     if others:
-        notes.append(
-            Problem("earlier-answer", start, f"the last complete answer was taken; {others} points stand elsewhere")
-        )
-    notes += [Problem(z.kind, z.start, f"{z.kind}: no points are taken from here") for z in excluded]
-    result = completed(lexed, reading, result, (start, end), notes, dialect)
-    return _settled(result, lexed, reading, block.complete, stop, excluded, text)
+        why = f"the last complete answer was taken; {others} points stand elsewhere"
+        notes.append(Problem("earlier-answer", start, why))
+    result = _completed(lexed, reading, result, (start, end), notes, dialect)
+    result = replace(result, left=_left(text, [(start, end)]))
+    return _settled(result, lexed, reading, block.complete, cut, asked.ended)
 
 
 def _frame(frame: CoordinateFrame | str, original_size: Size | None) -> CoordinateFrame | None:
@@ -114,7 +127,7 @@ def _size(size: Size, name: str) -> Size:
     return float(width), float(height)
 
 
-def completed(
+def _completed(
     lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, int], notes: list[Problem], dialect: str
 ) -> Parsed:
     """Add to a result what became of every number, what was left out, and why its dialect was taken."""
@@ -135,7 +148,6 @@ def completed(
         dialect_why=why,
         dropped=_ordered(dropped),
         notes=_ordered([*result.notes, *told.notes, *notes]),
-        left=_left(lexed.text, [extent]),
         numbers=Numbers(len(lexed), n_used, n_inside - n_used, len(lexed) - n_inside),
     )
 
@@ -149,51 +161,34 @@ def _left(text: str, extents: list[tuple[int, int]]) -> tuple[Leftover, ...]:
     for start, end in [*extents, (len(text), len(text))]:
         piece = text[at:start]
         bare = piece.strip(" \t\r\n`")
-        if bare and bare != "json":
+        if bare:
             pieces.append(Leftover(at + piece.index(bare), bare))
         at = max(at, end)
     return tuple(pieces)
 
 
-def _settled(
-    result: Parsed, lexed: Lexed, reading: Reading, complete: bool, stop: str, excluded: list[Zone], text: str
-) -> Parsed:
+def _settled(result: Parsed, lexed: Lexed, reading: Reading, complete: bool, cut: bool, ended: bool) -> Parsed:
     """Correct the status by how the reply ended: a closed answer is whole, even if what follows it was cut."""
-    if result.status == "invalid":
-        return replace(_without(text, lexed, excluded, stop), dropped=result.dropped, notes=result.notes)
     root = reading.root
-    closed = complete and bool((root == root[0]).all()) and root[0] >= 0 and stop in _LENGTH
-    if result.status == "truncated" and closed and not any(p.kind in ("cut", "repetition") for p in result.dropped):
-        after = lexed.opened[lexed.opened > reading.span[-1, 1]]
-        if not len(after):
-            lost = any(p.kind in ("not-finite", "malformed", "odd-count", "ellipsis", "far") for p in result.dropped)
-            return replace(result, status="incomplete" if lost else "valid")
-    if result.status in ("valid", "incomplete") and not complete and stop not in _ENDED:
+    closed = cut and complete and root[0] >= 0 and bool((root == root[0]).all())
+    kinds = {p.kind for p in result.dropped}
+    if result.status == "truncated" and closed and not kinds & {"cut", "repetition"}:
+        later = bool((lexed.opened > reading.span[-1, 1]).any())
+        return result if later else replace(result, status="incomplete" if kinds & LOSING else "valid")
+    if result.status in ("valid", "incomplete") and not complete and not ended:
         return replace(result, status="truncated")
     return result
 
 
-def _without(text: str, lexed: Lexed, excluded: list[Zone], stop: str) -> Parsed:
-    """Return the result of a reply that has no points."""
-    problems = [Problem(z.kind, z.start, f"{z.kind}: no points are taken from here") for z in excluded]
-    shared = {"left": _left(lexed.text, []), "notes": tuple(problems), "numbers": Numbers(len(lexed), 0, 0, len(lexed))}
-    cut = bool(len(lexed.closed) and (lexed.closed < 0).any())
+def _status_without(text: str, lexed: Lexed, stop: str) -> Status:
+    """Return the status of a reply without points."""
+    unclosed = bool((lexed.closed < 0).any()) and stop not in _ENDED
     if stop in _REFUSED:
-        status = "refused"
-    elif not text.strip():
-        status = "truncated" if stop in _LENGTH else "empty"
-    elif is_blank(text) or not _NOTHING.sub("", text):
-        status = "truncated" if stop in _LENGTH or (cut and stop not in _ENDED) else "empty"
-    elif is_refusal(lexed.text):
-        status = "refused"
-    elif stop in _LENGTH or (
-        cut
-        and len(lexed)
-        and bool(np.any(lexed.closed < 0))
-        and stop not in _ENDED
-        and not lexed.text.rstrip().endswith((".", "!"))
-    ):
-        status = "truncated"
-    else:
-        status = "invalid"
-    return Parsed(status, **shared)  # type: ignore[arg-type]
+        return "refused"
+    if not text.strip():
+        return "truncated" if stop in _LENGTH else "empty"
+    if not _NOTHING.sub("", text):
+        return "truncated" if stop in _LENGTH or unclosed else "empty"
+    if is_refusal(lexed.text):
+        return "refused"
+    return "truncated" if stop in _LENGTH or (unclosed and len(lexed)) else "invalid"

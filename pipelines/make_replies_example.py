@@ -57,7 +57,7 @@ def reply(number: int, sample: Sample, ink: Ink | None, rng: np.random.Generator
         return "", "end"
     view = view_page(sample, ImageLimits(), blind=True)
     moved = ink.transform([[1, 0, rng.normal(0, 3)], [0, 1, rng.normal(0, 3)]], ink.frame)
-    thin = Ink(tuple(stroke[:: max(len(stroke) // 12, 1)] for stroke in moved.strokes), ink.frame)
+    thin = Ink(tuple(stroke[:: max(len(stroke) // 40, 1)] for stroke in moved.strokes), ink.frame)
     form = ("tuples", "tokens")[number % 5 == 3]
     text = points_text(view.place.as_sent(thin), Prompt(form=form), SENT, view.sent, view.original, sample.text)
     match number % 7:

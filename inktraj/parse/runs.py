@@ -7,13 +7,18 @@ with its point: the token limit may have cut it.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
 from inktraj.parse.reading import Found, Reading, listed, roots
 from inktraj.parse.tuples import NO_POINT
-from inktraj.parse.vocabulary import among
+from inktraj.parse.vocabulary import among, labels
+
+_TAG = re.compile(r"<(?:svg|ink|path|points?|trace|polyline)\b")  # numbers in tags without a point are attributes
+_HEADINGS = labels("strokes", "stroke", "points", "path", "ink", "trajectory", "coordinates", "answer", "output")
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -115,7 +120,9 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
     free
         ``(n,)``: numbers that no other dialect has taken.
     """
-    usable = free & (lexed.kind == NUMBER) & (lexed.bracket < 0) & (lexed.label == 0)
+    if _TAG.search(lexed.text):
+        return None
+    usable = free & (lexed.kind == NUMBER) & (lexed.bracket < 0) & ((lexed.label == 0) | among(lexed.label, _HEADINGS))
     # "1." or "2)" or "3:" begins an item of a list.
     usable &= ~(np.isin(lexed.follow, (ord("."), ord(")"), ord(":"))) & _begins_row(lexed))
     at = np.flatnonzero(usable)

@@ -1,0 +1,1 @@
+"""``inktraj vqa``: arguments and progress; the work is in `inktraj.vqa`."""

@@ -1,0 +1,185 @@
+"""Records of JSON, JSON Lines, CSV, TSV and Parquet files, read alike; and what their values are."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inktraj.errors import DataError, ParseError
+from inktraj.io.files import read_text
+
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+
+_LARGEST_CELL = 1 << 28  # characters: images stand in TSV files as base64
+
+
+def read_records(
+    path: Path, *, without: Sequence[str] = (), damaged: Callable[[str, str], None] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Read a file's records, each with where it stands.
+
+    Parameters
+    ----------
+    path
+        By its suffix; with or without a byte order mark. JSON holds a list of objects, or one object with such a list
+        (or with objects by id, which become their ``id`` where they have none).
+    without
+        Columns of Parquet that are not read, such as images.
+    damaged
+        Is told place and reason of a line that is no record, which is then passed over; None: it is an error.
+
+    Raises
+    ------
+    DataError
+        It cannot be read, or has another suffix.
+    ParseError
+        It is not in the form that its suffix promises.
+    """
+    match path.suffix.lower():
+        case ".jsonl" | ".ndjson":
+            yield from _lines(path, damaged)
+        case ".json":
+            yield from _json(path)
+        case ".csv" | ".tsv":
+            yield from _separated(path)
+        case ".parquet":
+            yield from _parquet(path, without)
+        case suffix:
+            raise DataError(f"{path}: files of records end in one of {', '.join(SUFFIXES)}, not in {suffix!r}")
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value as text; None for nothing: null and NaN (an empty text stays one).
+
+    Whole numbers that a reader made floats of are written without their ``.0``.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def find_image(folder: Path, name: str, among: Sequence[str] = ("", "images")) -> Path | None:
+    """Return the file of an image that records name by a path; None where it is not there.
+
+    A name never leads out of `folder`; backslashes are taken for slashes.
+    """
+    root = folder.resolve()
+    for place in among:
+        path = folder / place / name.replace("\\", "/")
+        if path.is_file() and path.resolve().is_relative_to(root):
+            return path
+    return None
+
+
+def _lines(path: Path, damaged: Callable[[str, str], None] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path.name}, line {number}"
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError(f"a JSON object is expected, not {type(record).__name__}")
+        except ValueError as err:
+            if damaged is None:
+                raise ParseError(f"{path}, line {number}: not a record ({err})") from err
+            damaged(where, f"not a record ({err})")
+            continue
+        yield where, record
+
+
+def _json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        data = json.loads(read_text(path))
+    except ValueError as err:
+        if isinstance(err, DataError):
+            raise
+        raise ParseError(f"{path}: not JSON ({err})") from err
+    if isinstance(data, dict):
+        lists = [value for value in data.values() if isinstance(value, list)]
+        if len(lists) == 1:
+            data = lists[0]
+        elif data and all(isinstance(value, dict) for value in data.values()):
+            data = [{"id": key, **value} for key, value in data.items()]
+    if not isinstance(data, list) or not all(isinstance(record, dict) for record in data):
+        raise ParseError(f"{path}: expected a list of objects, one a record")
+    for number, record in enumerate(data, 1):
+        yield f"{path.name}, record {number}", record
+
+
+def _separated(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    before = csv.field_size_limit(_LARGEST_CELL)
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", restkey="")
+            for record in reader:
+                yield f"{path.name}, line {reader.line_num}", record
+    except OSError as err:
+        raise DataError(f"{path}: cannot be read ({err.strerror or err})") from err
+    except (csv.Error, UnicodeDecodeError) as err:
+        raise ParseError(f"{path}: not a table in UTF-8 ({err})") from err
+    finally:
+        csv.field_size_limit(before)
+
+
+def _parquet(path: Path, without: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            columns = [name for name in file.schema_arrow.names if name not in without]
+            number = 0
+            for batch in file.iter_batches(columns=columns):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield f"{path.name}, row {number}", record
+    except (OSError, pa.ArrowException) as err:
+        raise ParseError(f"{path}: not a Parquet file that can be read ({err})") from err
+
+
+def parquet_cell(path: Path, column: str, row: int) -> Any:
+    """Return one cell; of the file only the row group that holds it is read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                if row < rows:
+                    return file.read_row_group(group, columns=[column])[column][row].as_py()
+                row -= rows
+    except (OSError, KeyError, pa.ArrowException) as err:
+        raise DataError(f"{path}: {column} of row {row + 1} cannot be read ({err})") from err
+    raise DataError(f"{path}: there is no row {row + 1}")
+
+
+def image_bytes(value: Any, where: str) -> bytes:
+    """Return the bytes of an image as data sets hold it: bytes, ``{"bytes": …}``, or text in base64.
+
+    Raises
+    ------
+    DataError
+        It is none of these.
+    """
+    if isinstance(value, Mapping):
+        value = value.get("bytes")
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str):
+        text = value.partition("base64,")[2] if value.startswith("data:") else value
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except ValueError as err:
+            raise DataError(f"{where}: the image is no base64 ({err})") from err
+    raise DataError(f"{where}: the image is {type(value).__name__}, expected bytes or base64")

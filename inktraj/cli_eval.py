@@ -52,6 +52,10 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Of the choice of samples and of the example.")] = 0,
     max_connections: Annotated[int, typer.Option(help="Requests at once.")] = 8,
     max_cost: Annotated[float | None, typer.Option(help="Dollars after which nothing more is asked.")] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Ask through the provider's batches: half the price, within a day.")
+    ] = False,
+    poll: Annotated[float, typer.Option(help="Seconds between looks at batches.")] = 60.0,
     max_tokens: Annotated[int, typer.Option(help="Tokens of an answer at most, for each word.")] = 8192,
     temperature: Annotated[float | None, typer.Option(help="Sent only where given: newer models refuse it.")] = None,
     send_seed: Annotated[bool, typer.Option("--send-seed", help="Send the seed to the model, too.")] = False,
@@ -107,6 +111,8 @@ def evaluate(
             send_seed=send_seed,
             connections=max_connections,
             max_cost=max_cost,
+            batch=batch,
+            poll=poll,
             recognizer=None if recognizer == "none" else recognizer,
             style=style,
             any_occurrence=any_occurrence,
@@ -193,7 +199,8 @@ def _watched(terminal: bool) -> Iterator[tuple[Watcher, Any]]:
                 tokens = f"{tally.input_tokens + tally.output_tokens:,} tokens{cost}" if tally.answered else ""
                 retries = f", {waiting[0]} retries" if waiting[0] else ""
                 errors = f", {tally.errors} errors" if tally.errors else ""
-                bar.update(asking, completed=done, total=total, told=f"{tokens}{retries}{errors}")
+                batches = f" {tally.waiting} in batches" if tally.waiting else ""
+                bar.update(asking, completed=done, total=total, told=f"{tokens}{retries}{errors}{batches}")
 
             def scoring(self, stage: str, done: int, total: int) -> None:
                 if stage not in stages:

@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -104,7 +105,8 @@ class FakeProvider:
         self.in_flight = self.peak = 0
         self.batches: dict[str, dict[str, Any]] = {}
         self.files: dict[str, bytes] = {}
-        self.batch_polls = 1
+        # Looks at a batch before it ends. "refused"; "failed" as a whole; "lost": begun, and not answered; "silent".
+        self.batch_polls, self.batch_fault = 1, ""
         self.stopping = threading.Event()
 
     def __enter__(self) -> FakeProvider:
@@ -288,25 +290,46 @@ class _Handler(BaseHTTPRequestHandler):
             if self.path.endswith("/files"):
                 fake.files[name] = re.search(rb"(\{.*\})", data, re.DOTALL)[1]
                 return self.send(200, {"id": name, "object": "file", "bytes": len(data), "purpose": "batch"})
+            if fake.batch_fault == "refused":
+                return self.send(400, {"error": {"type": "invalid_request_error", "message": "too large"}})
             body = json.loads(data)
-            fake.batches[name] = {"body": body, "polls": 0}
+            size = len(body.get("requests") or fake.files[body["input_file_id"]].splitlines())
+            fake.batches[name] = {"body": body, "polls": 0, "size": size, "at": time.time()}
+        if fake.batch_fault == "lost":
+            self.close_connection = True
+            return None
         self.send(200, self.batch(name))
 
     def batch(self, name: str) -> dict[str, Any]:
         fake = self.provider
-        ended = fake.batches[name]["polls"] > fake.batch_polls
+        kept = fake.batches[name]
+        ended = kept["polls"] > fake.batch_polls
+        failed = fake.batch_fault == "failed" and ended
         if "/messages/" in self.path:
             return {
                 "id": name,
                 "type": "message_batch",
+                "created_at": datetime.fromtimestamp(kept["at"], UTC).isoformat(),
+                "request_counts": dict.fromkeys(["succeeded", "errored", "canceled", "expired"], 0)
+                | {"processing": kept["size"]},
                 "processing_status": "ended" if ended else "in_progress",
                 "results_url": f"{fake.url('anthropic')}/v1/messages/batches/{name}/results" if ended else None,
             }
         status = {"id": name, "object": "batch", "status": "completed" if ended else "in_progress"}
+        status |= {"created_at": int(kept["at"]), "request_counts": {"total": kept["size"]}}
+        if failed:
+            errors = {"data": [{"code": "token_limit_exceeded", "message": "too many tokens are enqueued"}]}
+            return status | {"status": "failed", "errors": errors, "output_file_id": None, "error_file_id": None}
         return status | ({"output_file_id": f"out-{name}", "error_file_id": None} if ended else {})
 
     def do_GET(self) -> None:
         fake = self.provider
+        if fake.batch_fault == "silent":
+            self.close_connection = True
+            return None
+        if self.path.partition("?")[0].endswith("/batches"):
+            listed = [self.batch(name) for name in reversed(fake.batches)]
+            return self.send(200, {"object": "list", "data": listed, "has_more": False})
         name = re.search(r"(batch_\d+)", self.path)
         if name is None or name[1] not in fake.batches:
             return self.send(404, {"error": {"type": "not_found_error", "message": "no such batch"}})
@@ -325,7 +348,9 @@ class _Handler(BaseHTTPRequestHandler):
             for entry in reversed(body["requests"]):
                 asked = self.read("anthropic", entry["params"])
                 fault = fake.fault(asked.key, 1)
-                if fault == "500":
+                if fault == "expired":
+                    yield {"custom_id": entry["custom_id"], "result": {"type": "expired"}}
+                elif fault == "500":
                     error = {"type": "error", "error": {"type": "api_error", "message": "overloaded"}}
                     yield {"custom_id": entry["custom_id"], "result": {"type": "errored", "error": error}}
                 else:
@@ -335,7 +360,11 @@ class _Handler(BaseHTTPRequestHandler):
         for line in reversed(fake.files[body["input_file_id"]].splitlines()):
             entry = json.loads(line)
             asked = self.read("openai", entry["body"])
-            if fake.fault(asked.key, 1) == "500":
+            fault = fake.fault(asked.key, 1)
+            if fault == "expired":
+                error = {"code": "batch_expired", "message": "This request could not be executed in time."}
+                yield {"custom_id": entry["custom_id"], "response": None, "error": error}
+            elif fault == "500":
                 failed = {"status_code": 500, "body": {"error": {"message": "overloaded"}}}
                 yield {"custom_id": entry["custom_id"], "response": failed}
             else:

@@ -37,6 +37,10 @@ class Tally:
         Of this run.
     dollars
         Of this run; None where a price or a count is not known.
+    stopped
+        Why nothing more is asked; "" while all goes on.
+    waiting
+        Requests in batches that have not ended.
     """
 
     total: int = 0
@@ -48,6 +52,7 @@ class Tally:
     output_tokens: int = 0
     dollars: float | None = 0.0
     stopped: str = ""
+    waiting: int = 0
 
 
 Progress = Callable[[Tally], None]

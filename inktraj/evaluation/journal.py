@@ -131,6 +131,12 @@ class Journal:
             append_record(self._path, answer.record())
             self.keys[answer.key] = answer.ids[0]
 
+    def sync(self) -> None:
+        """Bring all to the disk."""
+        if self._path.exists():
+            with open(self._path, "rb") as file:
+                os.fsync(file)
+
     def add_error(self, ids: tuple[str, ...], frame: str, error: str, status: int | None) -> None:
         """Note what could not be asked."""
         with self._lock:

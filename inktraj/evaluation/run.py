@@ -4,6 +4,7 @@ A run folder holds
 
 * ``settings.json``: what decides the answers; a folder is never used for others;
 * ``samples.jsonl``: every reply as it came; ``errors.jsonl``: what could not be asked in the last run;
+  ``batches.jsonl``: the provider's batches, where they are used;
 * ``run.json``, ``scores.parquet`` (``scores-FRAME.parquet`` where several frames were asked for), ``summary.md`` and
   ``report.html``: made anew at the end of every run from all replies.
 """
@@ -23,6 +24,7 @@ import numpy as np
 from inktraj.datasets import Dataset, Sample, load_dataset
 from inktraj.errors import DataError, ParseError, RunError
 from inktraj.evaluation.asking import Tally, ask_all
+from inktraj.evaluation.batches import ask_batches, check_nothing_open
 from inktraj.evaluation.examples import Examples
 from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
 from inktraj.evaluation.outcomes import outcomes_of
@@ -39,6 +41,7 @@ from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
 from inktraj.scoring.sources import Word
 from inktraj.vlm import VLM, cost_of, load_model
+from inktraj.vlm.batch import batch_limits
 
 if TYPE_CHECKING:
     from inktraj.style import StyleModel
@@ -74,7 +77,11 @@ class Plan:
     connections
         Requests at once.
     max_cost
-        Dollars after which nothing more is asked.
+        Dollars after which nothing more is asked. Not with `batch`: what a batch costs is known when it has ended.
+    batch
+        Ask through the provider's batches, where it has them: for half the price, within a day.
+    poll
+        Seconds between looks at batches that are under way.
     evaluation, recognizer, style, drawing
         As for `inktraj.score`.
     placed
@@ -95,6 +102,8 @@ class Plan:
     send_seed: bool = False
     connections: int = 8
     max_cost: float | None = None
+    batch: bool = False
+    poll: float = 60.0
     evaluation: Evaluation = field(default_factory=Evaluation)
     recognizer: str | None = None
     style: StyleModel | str | Path | None = None
@@ -115,6 +124,13 @@ class Plan:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise DataError(f"{name} is {value}, expected at least {least}")
+        if not self.poll > 0:
+            raise DataError(f"poll is {self.poll}, expected more than 0 seconds")
+        if self.batch and self.max_cost is not None:
+            raise DataError(
+                "a limit of cost cannot be kept with batches: all is asked at once, and what it costs is known when it "
+                "is answered. Set a limit of samples, see what they cost, and raise it: nothing is asked twice"
+            )
 
 
 class Watcher:
@@ -166,6 +182,8 @@ def evaluate_model(
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split)
     vlm = load_model(model) if isinstance(model, str) else model
     wanted = _chosen(data, plan)
+    if plan.batch:
+        batch_limits(vlm)  # before anything is written: not all models have batches
     with _Folder(folder, _settings(vlm, data, plan)):
         started = time.monotonic()
         if vlm.describe()["provider"] == "inktraj":
@@ -186,11 +204,11 @@ def evaluate_model(
     return run
 
 
-def _chosen(data: Dataset, plan: Plan) -> list[int]:
-    numbers = list(range(len(data)))
-    if plan.limit is None or plan.limit >= len(numbers):
-        return numbers
-    return sorted(random.Random(plan.seed).sample(numbers, plan.limit))
+def _chosen(data: Dataset, plan: Plan) -> list[Sample]:
+    """The samples to be asked for, in the data set's order; they are read once, page by page."""
+    if plan.limit is None or plan.limit >= len(data):
+        return list(data)
+    return [data[k] for k in sorted(random.Random(plan.seed).sample(range(len(data)), plan.limit))]
 
 
 def _settings(model: VLM, data: Dataset, plan: Plan) -> dict[str, Any]:
@@ -263,7 +281,7 @@ def _known(name: str) -> tuple[str, ...]:
 
 
 def _asked_rows(
-    model: VLM, data: Dataset, wanted: Sequence[int], plan: Plan, folder: Path, watcher: Watcher
+    model: VLM, data: Dataset, wanted: Sequence[Sample], plan: Plan, folder: Path, watcher: Watcher
 ) -> tuple[list[Row], dict[str, Any], str]:
     """Ask, and read the replies."""
     frames = list(dict.fromkeys(_frame(name, model) for name in plan.frames))
@@ -272,22 +290,25 @@ def _asked_rows(
         model, plan.prompt, examples, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None
     )
     journal = Journal(folder)
-    per_frame = len({data[k].page_id for k in wanted}) if plan.prompt.per == "page" else len(wanted)
+    per_frame = len({sample.page_id for sample in wanted}) if plan.prompt.per == "page" else len(wanted)
     total = per_frame * len(frames)
-    done = ask_all(
-        tasks_of(data, plan.prompt, frames, wanted),
-        asking,
-        journal,
-        connections=plan.connections,
-        max_cost=plan.max_cost,
-        progress=lambda tally: watcher.asking(tally, total),
-    )
-    answers = {answer.key: answer for answer in read_answers(folder) if answer.key in set(done.keys.values())}
+    tasks = tasks_of(wanted, plan.prompt, frames)
+
+    def progress(tally: Tally) -> None:
+        watcher.asking(tally, total)
+
+    if plan.batch:
+        done = ask_batches(tasks, asking, journal, folder, poll=plan.poll, progress=progress)
+    else:
+        check_nothing_open(folder)
+        done = ask_all(tasks, asking, journal, connections=plan.connections, max_cost=plan.max_cost, progress=progress)
+    asked = set(done.keys.values())
+    answers = {answer.key: answer for answer in read_answers(folder) if answer.key in asked}
     errors = {(error["frame"], id): error["error"] for error in read_errors(folder) for id in error["ids"]}
     rows = []
     for frame in frames:
         outcomes = list(
-            _read(tasks_of(data, plan.prompt, [frame], wanted), asking, done.keys, answers, errors, plan, done.tally)
+            _read(tasks_of(wanted, plan.prompt, [frame]), asking, done.keys, answers, errors, plan, done.tally)
         )
         resolved = sorted({o.reply.model for o in outcomes if o.reply is not None})
         rows.append(
@@ -337,12 +358,12 @@ def _read(
         yield from outcomes_of(answer, task.samples, plan.prompt, frame, asking.echo(task))
 
 
-def _own_rows(data: Dataset, wanted: Sequence[int], plan: Plan, watcher: Watcher) -> list[Row]:
+def _own_rows(data: Dataset, wanted: Sequence[Sample], plan: Plan, watcher: Watcher) -> list[Row]:
     from inktraj.evaluation.own import recover_samples
 
     outcomes = []
     tally = Tally()
-    for outcome in recover_samples((data[k] for k in wanted), plan.prompt):
+    for outcome in recover_samples(wanted, plan.prompt):
         outcomes.append(outcome)
         tally.total = tally.answered = len(outcomes)
         watcher.asking(tally, len(wanted))
@@ -356,14 +377,14 @@ def _row(
     resolved: tuple[str, ...],
     outcomes: Sequence[Outcome],
     data: Dataset,
-    wanted: Sequence[int],
+    wanted: Sequence[Sample],
     plan: Plan,
     watcher: Watcher,
 ) -> Row:
     others = _occurrences(data, wanted) if plan.any_occurrence else {}
     pairs, outcomes = [], list(outcomes)
-    for place, k in enumerate(wanted):
-        sample, outcome = data[k], outcomes[place]
+    for place, sample in enumerate(wanted):
+        outcome = outcomes[place]
         assert sample.id == outcome.id
         if outcome.ink is not None and sample.id in others:
             best = _nearest(outcome, sample, others[sample.id], plan.evaluation)
@@ -411,15 +432,12 @@ def _placed(pairs: Sequence[Pair], plan: Plan, watcher: Watcher) -> np.ndarray[t
     return out
 
 
-def _occurrences(data: Dataset, wanted: Sequence[int]) -> dict[str, list[Sample]]:
+def _occurrences(data: Dataset, wanted: Sequence[Sample]) -> dict[str, list[Sample]]:
     """The samples of the same text on the same page, of those that stand there several times."""
-    out: dict[str, list[Sample]] = {}
-    for k in wanted:
-        sample = data[k]
-        if sample.occurrences > 1:
-            page = next(page for page in data.pages if page.id == sample.page_id)
-            out[sample.id] = [other for other in page.samples if other.text == sample.text]
-    return out
+    repeated = [sample for sample in wanted if sample.occurrences > 1]
+    needed = {sample.page_id for sample in repeated}
+    there = {page.id: page.samples for page in data.pages if page.id in needed}
+    return {s.id: [other for other in there[s.page_id] if other.text == s.text] for s in repeated}
 
 
 def _nearest(outcome: Outcome, sample: Sample, others: Sequence[Sample], evaluation: Evaluation) -> Sample:
@@ -434,7 +452,7 @@ def _nearest(outcome: Outcome, sample: Sample, others: Sequence[Sample], evaluat
 def _costs(tally: Tally, answers: Iterable[Answer], model: VLM) -> dict[str, Any]:
     """Of this run, and of all replies in the folder."""
     known = list(answers)
-    prices = [cost_of(answer.reply, model) for answer in known]
+    prices = [cost_of(answer.reply, model, batch=bool(answer.batch)) for answer in known]
     return {
         "replies": len(known),
         "replies_of_this_run": tally.answered,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
+from inktraj.vlm.batch import BatchLimits, Listed
 from inktraj.vlm.hosted import Hosted, Malformed, count, total
 from inktraj.vlm.protocol import ProviderError, Reply, Request, StopReason, Text
 
@@ -25,6 +27,7 @@ class Anthropic(Hosted):
     package = "anthropic"
     extra_name = "anthropic"
     url_env = "ANTHROPIC_BASE_URL"
+    batch_limits = BatchLimits(100_000, 256_000_000)
 
     def _connect(self, key: str) -> Any:
         # With a timeout of its own the client does not refuse long answers that are not streamed.
@@ -67,6 +70,21 @@ class Anthropic(Hosted):
         if not isinstance(getattr(batch, "id", None), str):
             raise Malformed("a batch without an id")
         return str(batch.id)
+
+    def recent(self, since: datetime) -> list[Listed]:
+        """List the batches begun since then; see `inktraj.vlm.batch`."""
+
+        def listed() -> list[Listed]:
+            found = []
+            for batch in self._client.messages.batches.list(limit=100):  # the newest first
+                if batch.created_at < since:
+                    break
+                counts = batch.request_counts
+                numbers = [counts.processing, counts.succeeded, counts.errored, counts.canceled, counts.expired]
+                found.append(Listed(batch.id, sum(numbers)))
+            return found
+
+        return self.retried(listed, "batches")
 
     def ended(self, batch_id: str) -> bool:
         """Whether a batch has ended."""

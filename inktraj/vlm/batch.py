@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from inktraj.errors import DataError
@@ -36,9 +37,49 @@ class Batch:
     replies: Mapping[str, Reply | ProviderError]
 
 
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """What one batch may hold.
+
+    Parameters
+    ----------
+    requests
+        So many at most.
+    size
+        Bytes of all requests together, as they are sent.
+    """
+
+    requests: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A batch in the provider's list.
+
+    Parameters
+    ----------
+    id
+        As the provider calls it.
+    requests
+        How many it holds; None where that is not said (yet).
+    """
+
+    id: str
+    requests: int | None
+
+
+class BatchFailed(ProviderError):
+    """A batch that ended without having answered any request."""
+
+
 @runtime_checkable
 class _Batches(Protocol):
+    batch_limits: BatchLimits
+
     def submit(self, requests: Mapping[str, Request]) -> str: ...
+
+    def recent(self, since: datetime) -> list[Listed]: ...
 
     def ended(self, batch_id: str) -> bool: ...
 
@@ -73,6 +114,24 @@ def submit_batch(model: VLM, requests: Mapping[str, Request]) -> str:
     return _batches(model).submit(requests)
 
 
+def batch_limits(model: VLM) -> BatchLimits:
+    """Return what a batch of this model may hold; raises DataError for a model without batches."""
+    return _batches(model).batch_limits
+
+
+def recent_batches(model: VLM, since: datetime) -> list[Listed]:
+    """List the batches of the key's account that were begun since then, to find one whose id was lost.
+
+    Raises
+    ------
+    DataError
+        A model without batches.
+    ProviderError
+        The provider did not answer.
+    """
+    return _batches(model).recent(since)
+
+
 def collect_batch(model: VLM, batch_id: str, names: Collection[str] | None = None) -> Batch:
     """Look what has become of a batch.
 
@@ -87,8 +146,10 @@ def collect_batch(model: VLM, batch_id: str, names: Collection[str] | None = Non
 
     Raises
     ------
+    BatchFailed
+        It ended, and answered nothing.
     ProviderError
-        The batch is not known, failed as a whole, or the provider did not answer.
+        The batch is not known, or the provider did not answer.
     """
     batches = _batches(model)
     if not batches.ended(batch_id):

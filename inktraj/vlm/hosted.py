@@ -15,7 +15,7 @@ from inktraj.vlm.cost import Price
 from inktraj.vlm.keys import check_url, find_key, redact
 from inktraj.vlm.limits import ImageLimits
 from inktraj.vlm.protocol import ModelClosed, ProviderError, Reply, Request
-from inktraj.vlm.retry import OnRetry, Retrier, RetryPolicy, may_pass, retry_after
+from inktraj.vlm.retry import OnRetry, Retrier, RetryPolicy, may_pass, refused, retry_after
 
 T = TypeVar("T")
 
@@ -155,15 +155,15 @@ class Hosted(ABC):
     def retried(self, ask: Callable[[], T], what: str = "", *, unanswered: bool = True) -> T:
         """Return what another call of the client gives, under the same retries.
 
-        With `unanswered` False only what the server has refused is tried again: a call that got no answer, or one that
-        cannot be read, may have done its work, which twice would cost twice.
+        With `unanswered` False only what the server has refused is tried again: a call that got no answer, one that
+        cannot be read, or an error of a server on the way may have done its work, which twice would cost twice.
         """
 
         def once() -> T:
             try:
                 return self.call(ask)
             except ProviderError as err:
-                if unanswered or not err.retryable or (err.status or 0) >= 400:
+                if unanswered or not err.retryable or refused(err.status):
                     raise
                 told = f"{err}; it may have been carried out all the same, so it is not tried again"
                 error = ProviderError(told, status=err.status)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
+from inktraj.vlm.batch import BatchFailed, BatchLimits, Listed
 from inktraj.vlm.hosted import Hosted, Malformed, count
 from inktraj.vlm.protocol import ProviderError, Reply, Request, StopReason, Text
 
@@ -21,6 +23,7 @@ class OpenAI(Hosted):
     package = "openai"
     extra_name = "openai"
     url_env = "OPENAI_BASE_URL"
+    batch_limits = BatchLimits(50_000, 200_000_000)
 
     def _connect(self, key: str) -> Any:
         return self._sdk.OpenAI(api_key=key, base_url=self.base_url, max_retries=0, timeout=self.settings.timeout)
@@ -78,6 +81,19 @@ class OpenAI(Hosted):
             raise Malformed("a batch without an id")
         return str(batch.id)
 
+    def recent(self, since: datetime) -> list[Listed]:
+        """List the batches begun since then; see `inktraj.vlm.batch`."""
+
+        def listed() -> list[Listed]:
+            found = []
+            for batch in self._client.batches.list(limit=100):  # no order is promised
+                if batch.created_at >= since.timestamp():
+                    total = getattr(batch.request_counts, "total", None)
+                    found.append(Listed(batch.id, total or None))  # 0 until the file was looked through
+            return found
+
+        return self.retried(listed, "batches")
+
     def ended(self, batch_id: str) -> bool:
         """Whether a batch has ended."""
         batch = self.retried(lambda: self._client.batches.retrieve(batch_id), batch_id)
@@ -90,7 +106,7 @@ class OpenAI(Hosted):
         if not files and batch.status == "failed":
             errors = getattr(batch.errors, "data", None) or []
             told = "; ".join(str(error.message) for error in errors) or "no reason given"
-            raise ProviderError(f"the batch {batch_id} failed: {self.clean(told)}")
+            raise BatchFailed(f"the batch {batch_id} failed: {self.clean(told)}")
         for file in files:
             for line in filter(None, self._read(file).splitlines()):
                 yield self._result(line)

@@ -270,6 +270,11 @@ def may_pass(status: int, headers: Mapping[str, str]) -> bool:
     return status in RETRIED or status >= 500
 
 
+def refused(status: int | None) -> bool:
+    """Whether an error status says that nothing was carried out; after others from 500 on it may have been."""
+    return status is not None and (400 <= status < 500 or status in (503, 529))
+
+
 def _seconds(told: str | None) -> float | None:
     try:
         seconds = float(told or "")

@@ -71,7 +71,12 @@ def fuzz(seconds: float) -> None:
     def try_one(data: bytes) -> None:
         provider = atheris.FuzzedDataProvider(data)
         frame, stop = provider.PickValueInList(list(frames)), provider.PickValueInList([None, "end", "length"])
-        found = parse(provider.ConsumeUnicode(4096), frame=frame, sent_size=(300, 200), stop_reason=stop)
+        text = ""
+        while provider.remaining_bytes():
+            text += provider.PickValueInList(parse_cases.PIECES) + provider.ConsumeUnicode(
+                provider.ConsumeIntInRange(0, 3)
+            )
+        found = parse(text, frame=frame, sent_size=(300, 200), stop_reason=stop)
         numbers = found.numbers
         assert numbers.found == numbers.used + numbers.dropped + numbers.left
         assert all(np.isfinite(s).all() and len(s) for s in found.strokes)

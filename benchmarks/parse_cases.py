@@ -262,6 +262,75 @@ def build(count: int, seed: int) -> list[dict[str, Any]]:
     return out
 
 
+HOSTILE = {
+    "open brackets": "[",
+    "braces": '{"a":',
+    "alternating brackets": "[}{)(",
+    "digits": "1",
+    "numbers": "1 ",
+    "decimal points": "1.",
+    "exponents": "1e",
+    "large exponents": "1e308,",
+    "unclosed quotes": ',"',
+    "unclosed keys": '{"a":"',
+    "apostrophes": "('",
+    "escapes": '\\"',
+    "tuples": "(145,122,1),",
+    "other tuples": "(1,2,x) (1,2,1) ",
+    "triples that nest": "[[1,2],",
+    "ellipses": "[1,2],...",
+    "commas": "(1,234, 5, 1),",
+    "objects": '{"x":1,"y":2,"s":0},',
+    "open objects": '{"x":1,"y":2,',
+    "columns": '{"x":[1],"y":[2,3]},',
+    "flat lists": "[1,2,3,4],",
+    "text": "x1y1",
+    "rows": "12 13 1\n",
+    "fences": "```json\n[1,2]\n",
+    "prose": "hello world ",
+    "attempts": "Final answer: (1,2,1) ",
+    "thoughts": "<think>(1,2)</think>",
+    "open thoughts": "<think>",
+    "points tags": '<points x1="1" y1="2"',
+    "coords": 'coords="1 1 2 3 ',
+    "ink tokens": "<ink_token_450><ink_token_1>",
+    "paths": "M1 2L3 4",
+    "path attributes": 'd="M1 2" ',
+    "traces": "<trace>1 2</trace>",
+    "open traces": "<trace>1 2",
+    "refusals": "I can't ",
+    "comments": "//",
+    "minus": "-",
+    "blanks": " ",
+    "full-width": "（１２，１３，１）",
+    "Chinese": "抱歉我不能",
+}
+"""Pieces that are hard to read when they are repeated without end."""
+
+PIECES = [
+    *HOSTILE.values(),
+    *(
+        "(3,4,0)",
+        "]",
+        ")",
+        "}",
+        '"',
+        "\n\n",
+        "...",
+        "NaN",
+        "x1y2 ",
+        "s ",
+        "|",
+        "Stroke 2:",
+        "</trace>",
+        "<answer>",
+        "−",
+        "12.5",
+    ),
+]
+"""What a fuzzer makes replies of."""
+
+
 def hostile(size: int = 1_000_000) -> dict[str, str]:
     """Texts of about `size` characters that are slow to read for a reader that looks back or ahead without bound."""
     rng = random.Random(3)
@@ -270,50 +339,7 @@ def hostile(size: int = 1_000_000) -> dict[str, str]:
     def times(piece: str) -> str:
         return piece * (size // len(piece))
 
-    repeated = {
-        "open brackets": "[",
-        "braces": '{"a":',
-        "alternating brackets": "[}{)(",
-        "digits": "1",
-        "numbers": "1 ",
-        "decimal points": "1.",
-        "exponents": "1e",
-        "large exponents": "1e308,",
-        "unclosed quotes": ',"',
-        "unclosed keys": '{"a":"',
-        "apostrophes": "('",
-        "escapes": '\\"',
-        "tuples": "(145,122,1),",
-        "other tuples": "(1,2,x) (1,2,1) ",
-        "triples that nest": "[[1,2],",
-        "ellipses": "[1,2],...",
-        "commas": "(1,234, 5, 1),",
-        "objects": '{"x":1,"y":2,"s":0},',
-        "open objects": '{"x":1,"y":2,',
-        "columns": '{"x":[1],"y":[2,3]},',
-        "flat lists": "[1,2,3,4],",
-        "text": "x1y1",
-        "rows": "12 13 1\n",
-        "fences": "```json\n[1,2]\n",
-        "prose": "hello world ",
-        "attempts": "Final answer: (1,2,1) ",
-        "thoughts": "<think>(1,2)</think>",
-        "open thoughts": "<think>",
-        "points tags": '<points x1="1" y1="2"',
-        "coords": 'coords="1 1 2 3 ',
-        "ink tokens": "<ink_token_450><ink_token_1>",
-        "paths": "M1 2L3 4",
-        "path attributes": 'd="M1 2" ',
-        "traces": "<trace>1 2</trace>",
-        "open traces": "<trace>1 2",
-        "refusals": "I can't ",
-        "comments": "//",
-        "minus": "-",
-        "blanks": " ",
-        "full-width": "（１２，１３，１）",
-        "Chinese": "抱歉我不能",
-    }
-    out = {name: times(piece) for name, piece in repeated.items()}
+    out = {name: times(piece) for name, piece in HOSTILE.items()}
     out["noise"] = "".join(rng.choice(signs) for _ in range(size))
     out["noise of all scripts"] = "".join(chr(rng.randrange(1, 0x3000)) for _ in range(size))
     out["points"] = ",".join(

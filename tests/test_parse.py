@@ -238,10 +238,10 @@ def test_the_lexer_finds_the_numbers_and_brackets_that_its_twin_finds(text):
     assert list(zip(lexed.opened, lexed.closed, around, strict=True)) == brackets(text)
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
+@given(st.floats(-1e100, 1e100))
 def test_numbers_are_read_as_python_reads_them(value):
     lexed = lex(f"({value!r})")
-    assert lexed.value.tolist() == [pytest.approx(value, rel=1e-15, abs=1e-300)]
+    assert lexed.value.tolist() == [pytest.approx(value, rel=1e-15, abs=1e-200)]
 
 
 @settings(max_examples=200)

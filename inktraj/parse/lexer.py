@@ -61,8 +61,8 @@ _OPENED, _CLOSED, _PARENT, _SHAPE, _NUMBERS, _FIRST, _CHILDREN, _JUNK, _DEPTH = 
 
 # The state: how many numbers, brackets and inexact values there are; the innermost open bracket; what stands before;
 # the last character that is no space, line ends since; whether ":" came after the last word, and where that word ends;
-# whether the last number waits for the character behind it; whether this is a comment.
-_COUNT, _BRACKETS, _HARD, _TOP, _BITS, _WORDS, _SOLID, _LINES, _COLON, _WORD_END, _WAITS, _COMMENT = range(12)
+# whether the last number waits for the character behind it; whether this is a comment; where a quoted list ends.
+_COUNT, _BRACKETS, _HARD, _TOP, _BITS, _WORDS, _SOLID, _LINES, _COLON, _WORD_END, _WAITS, _COMMENT, _LIST = range(13)
 
 _LINE, _BLANK_, _QUOTE, _HASH, _PERCENT, _APOSTROPHE = 10, 32, 34, 35, 37, 39
 _ROUND, _ROUND_END, _PLUS, _COMMA_, _MINUS, _POINT, _SLASH_, _COLON_, _SEMI = 40, 41, 43, 44, 45, 46, 47, 58, 59
@@ -256,6 +256,21 @@ def _string_end(b: U8, at: int) -> tuple[int, bool]:
 
 
 @_step
+def _list_end(b: U8, at: int) -> tuple[int, int]:
+    """Return where the text quoted at `at` ends, and how many numbers it has, if it holds nothing else; else 0."""
+    i, numbers, inside = at + 1, 0, False
+    while i < len(b) and b[i] != b[at]:
+        c = b[i]
+        digit = _is_digit(c)
+        if not (digit or c == _POINT or c == _COMMA_ or c == _SEMI or _is_space(c) or _CLASSES[c] == _IS_SIGN):
+            return i, 0
+        inside = digit or (inside and c == _POINT)
+        numbers += digit and not (_is_digit(b[i - 1]) or b[i - 1] == _POINT)
+        i += 1
+    return i, numbers
+
+
+@_step
 def _colon_follows(b: U8, at: int) -> bool:
     i = at
     while i < len(b) and i < at + 4 and _is_space(b[i]):
@@ -279,7 +294,7 @@ def _sizes(b: U8) -> tuple[int, int]:
     for c in b:
         kind = _CLASSES[c]
         numbers += kind == _IS_QUOTE or ((kind == _IS_DIGIT or kind == _IS_LETTER) and kind != previous)
-        brackets += kind == _IS_OPEN
+        brackets += kind == _IS_OPEN or kind == _IS_QUOTE
         previous = kind
     return numbers, brackets
 
@@ -434,51 +449,6 @@ def _take_digits(
 
 
 @_step
-def _take_quote(
-    b: U8,
-    i: int,
-    numbers: IntArray,
-    value: FloatArray,
-    label: Words,
-    brackets: IntArray,
-    state: IntArray,
-    word: Words,
-    meanings: Meanings,
-) -> int:
-    """Pass over a quoted key or text. What else stands between quotes is read like anything else."""
-    words, codes_, values, value_codes, text_keys = meanings
-    top, solid = state[_TOP], state[_SOLID]
-    quoting = (_CLASSES[solid] == _IS_OPEN or solid == _COMMA_ or solid == _COLON_) and state[_COMMENT] == 0
-    if not quoting or (b[i] == _APOSTROPHE and top < 0):
-        state[_BITS] |= 0 if word[0] != _NONE else OTHER
-        return i + 1
-    j, digits = _string_end(b, i)
-    valued = state[_COLON] == 1 and solid == _COLON_
-    k = np.searchsorted(text_keys, word[0])
-    text = valued and k < len(text_keys) and text_keys[k] == word[0]
-    key = j >= 0 and _colon_follows(b, j + 1) and _is_letter(b[i + 1])
-    if j < 0 or (digits and not text and not key):
-        return i + 1
-    new = _packed_between(b, i + 1, j)
-    if text or key:
-        if digits:
-            _take_digits(b, i, j, numbers, value, label, brackets, state, word[0])
-    elif not _colon_follows(b, j + 1):
-        meaning = _meaning(new, values, value_codes) if valued else 0
-        meaning = meaning if meaning > 0 else _meaning(new, words, codes_)
-        if meaning >= NAN and top >= 0:
-            name = word[0] if state[_COLON] == 1 else _NONE
-            number = np.nan if meaning == NAN else 1.0 if meaning == TRUE else 0.0
-            _put(numbers, value, label, brackets, state, i + 1, j, number, VALUE, name)
-        elif top >= 0 and not valued:
-            brackets[_JUNK, top] += 1
-        new = _NONE
-    word[0] = _NONE if text else new
-    state[_COLON], state[_WORD_END], state[_SOLID] = 0, -1, _QUOTE
-    return j + 1
-
-
-@_step
 def _take_bracket(c: int, i: int, brackets: IntArray, name: Words, state: IntArray, word: Words) -> None:
     top = state[_TOP]
     state[_BITS] |= BRACKET
@@ -502,6 +472,61 @@ def _take_bracket(c: int, i: int, brackets: IntArray, name: Words, state: IntArr
         brackets[_JUNK, top] += c != pair
         state[_TOP] = brackets[_PARENT, top]
     word[0], state[_COLON] = _NONE, 0
+
+
+@_step
+def _take_quote(
+    b: U8,
+    i: int,
+    numbers: IntArray,
+    value: FloatArray,
+    label: Words,
+    brackets: IntArray,
+    names: Words,
+    state: IntArray,
+    word: Words,
+    meanings: Meanings,
+) -> int:
+    """Pass over a quoted key or text. What else stands between quotes is read like anything else."""
+    words, codes_, values, value_codes, text_keys = meanings
+    top, solid = state[_TOP], state[_SOLID]
+    if i == state[_LIST]:
+        _take_bracket(_SQUARE_END, i, brackets, names, state, word)
+        return i + 1
+    quoting = (_CLASSES[solid] == _IS_OPEN or solid == _COMMA_ or solid == _COLON_) and state[_COMMENT] == 0
+    if not quoting or (b[i] == _APOSTROPHE and top < 0):
+        state[_BITS] |= 0 if word[0] != _NONE else OTHER
+        return i + 1
+    valued = state[_COLON] == 1 and solid == _COLON_
+    j, count = _list_end(b, i)
+    if count > 3 or (count > 1 and not valued):  # "145,122 150,130" is a list
+        _take_bracket(_SQUARE, i, brackets, names, state, word)
+        state[_LIST] = j
+        return i + 1
+    j, digits = _string_end(b, i)
+    k = np.searchsorted(text_keys, word[0])
+    text = valued and k < len(text_keys) and text_keys[k] == word[0]
+    key = j >= 0 and _colon_follows(b, j + 1) and _is_letter(b[i + 1])
+    if j < 0 or (digits and not text and not key):
+        return i + 1
+    new = _packed_between(b, i + 1, j)
+    if text or key:
+        if digits:
+            _take_digits(b, i, j, numbers, value, label, brackets, state, word[0])
+    elif not _colon_follows(b, j + 1):
+        third = top >= 0 and brackets[_NUMBERS, top] == 2
+        meaning = _meaning(new, values, value_codes) if valued or third else 0
+        meaning = meaning if meaning > 0 else _meaning(new, words, codes_)
+        if meaning >= NAN and top >= 0:
+            name = word[0] if state[_COLON] == 1 else _NONE
+            number = np.nan if meaning == NAN else 1.0 if meaning == TRUE else 0.0
+            _put(numbers, value, label, brackets, state, i + 1, j, number, VALUE, name)
+        elif top >= 0 and not valued:
+            brackets[_JUNK, top] += 1
+        new = _NONE
+    word[0] = _NONE if text else new
+    state[_COLON], state[_WORD_END], state[_SOLID] = 0, -1, _QUOTE
+    return j + 1
 
 
 @_step
@@ -557,8 +582,8 @@ def _lex(
     numbers, brackets = np.empty((7, most), np.int64), np.empty((9, most_brackets), np.int64)
     value, label = np.empty(most, np.float64), np.empty(most, np.uint64)
     name, hard = np.empty(most_brackets, np.uint64), np.empty(most, np.int64)
-    state = np.zeros(12, np.int64)
-    state[_TOP], state[_WORD_END], state[_SOLID] = -1, -1, _LINE
+    state = np.zeros(13, np.int64)
+    state[_TOP], state[_WORD_END], state[_SOLID], state[_LIST] = -1, -1, _LINE, -1
     word = np.zeros(1, np.uint64)  # the last word, while it may still be a label
     meanings = (words, codes_, values, value_codes, text_keys)
     i = 0
@@ -580,7 +605,7 @@ def _lex(
         if kind == _IS_LETTER:
             i = _take_word(b, i, numbers, value, label, brackets, state, word, words, codes_)
         elif kind == _IS_QUOTE:
-            i = _take_quote(b, i, numbers, value, label, brackets, state, word, meanings)
+            i = _take_quote(b, i, numbers, value, label, brackets, name, state, word, meanings)
         elif kind == _IS_OPEN or kind == _IS_CLOSE:
             _take_bracket(c, i, brackets, name, state, word)
             state[_SOLID] = c

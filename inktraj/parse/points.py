@@ -91,7 +91,10 @@ def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked
     if placed.far.any():
         at = kept.span[placed.far]
         dropped += listed("far", f"further than {_BEYOND:g} pixels away; dropped", at[:, 0], at[:, 1], lexed.text)
-    begun = starts.find(kept.flag, kept.flag_name, kept.stroke, bits)
+    stroke = kept.stroke
+    if (stroke < 0).all() and (kept.root >= 0).all():  # lists side by side
+        stroke = kept.root if (kept.root != kept.root[0]).any() else stroke
+    begun = starts.find(kept.flag, kept.flag_name, stroke, bits)
     if begun.unusual:
         notes.append(Problem("starts", int(kept.span[0, 0]), begun.why))
     if placed.note:

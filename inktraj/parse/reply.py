@@ -21,7 +21,9 @@ from inktraj.parse.result import Leftover, Numbers, Parsed, Status
 _LENGTH = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "token_limit", "incomplete"))
 _REFUSED = frozenset(("refusal", "content_filter", "safety", "prohibited_content", "blocklist", "recitation", "spii"))
 _ENDED = frozenset(("end", "stop", "end_turn", "stop_sequence", "eos", "completed"))
-_NOTHING = re.compile(r"```\w*|[\[\]{}(),:;\"'\s]|\b(?:strokes?|points?|ink|path|trajectory|json)\b", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"```\w*|[\[\]{}(),:;\"'\s]|\b(?:strokes?|points?|ink|path|trajectory|json|null|none)\b", re.IGNORECASE
+)
 
 
 def parse(

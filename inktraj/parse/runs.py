@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
-from inktraj.parse.reading import Found, Reading, listed, roots
-from inktraj.parse.tuples import NO_POINT
+from inktraj.parse.reading import Found, Problem, Reading, listed, roots
+from inktraj.parse.tuples import NO_POINT, counts_up
 from inktraj.parse.vocabulary import among, labels
 
 _TAG = re.compile(r"<(?:svg|ink|path|points?|trace|polyline)\b")  # numbers in tags without a point are attributes
@@ -133,11 +133,13 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
     lines = np.flatnonzero(broken | ((lexed.gap[at] & NEWLINE) != 0))
     count = np.diff(np.append(lines, len(at)))
     first = lines
-    if (count > 3).any():  # points parted by another sign, or by none
+    skipped = int(_is_numbered(lexed, at[first], count))
+    if (count - skipped > 3).any():  # points parted by another sign, or by none
         first = np.flatnonzero(broken | ((lexed.gap[at] & (NEWLINE | SEMICOLON | PIPE | SLASH)) != 0))
-        count = np.diff(np.append(first, len(at)))
-    if (count > 3).any():
+        count, skipped = np.diff(np.append(first, len(at))), 0
+    if (count - skipped > 3).any():
         return _one_line(lexed, at, broken)
+    first, count = first + skipped, count - skipped
     point = (count == 2) | (count == 3)
     if point.sum() < 2 and not (point.any() and count[point][0] == 3):
         return None
@@ -148,11 +150,22 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
     found = Found(
         "rows",
         np.stack([lexed.value[start], lexed.value[start + 1]], axis=1),
-        np.stack([lexed.start[start], lexed.end[last]], axis=1),
-        np.stack([start, last], axis=1),
+        np.stack([lexed.start[start - skipped], lexed.end[last]], axis=1),
+        np.stack([start - skipped, last], axis=1),
         flag=lexed.value[last] if columns == 3 else None,
     )
+    if skipped:
+        found.notes = [Problem("columns", int(found.span[0, 0]), "the first number of each row counts the rows")]
     return found.reading()
+
+
+def _is_numbered(lexed: Lexed, first: IntArray, count: IntArray) -> bool:
+    """Whether each row begins with its own number, as in a table."""
+    if len(first) < 2 or not ((count == count[0]) & ((count == 3) | (count == 4))).all():
+        return False
+    flags = lexed.value[first + count - 1]
+    flagged = bool(((flags == 0) | (flags == 1)).all())
+    return flagged == (count[0] == 4) and counts_up(lexed.value[first])
 
 
 def _begins_row(lexed: Lexed) -> BoolArray:

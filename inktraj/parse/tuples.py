@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.lexer import KEY, Lexed
-from inktraj.parse.reading import CUT, GOOD, MALFORMED, Found, Reading, last_flags, roots
+from inktraj.parse.reading import CUT, GOOD, MALFORMED, Found, Problem, Reading, last_flags, roots
 from inktraj.parse.vocabulary import among, labels
 
 BoolArray = NDArray[np.bool_]
@@ -67,15 +67,16 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     if not leaf.any():
         return None
     good = leaf & (lexed.closed >= 0) & (lexed.junk == 0) & ((lexed.numbers == 2) | (lexed.numbers == 3))
-    if not good.any():
+    if not good.any() and not (leaf & (lexed.numbers == 4)).any():
         return None
     good &= ~_beside_runs(lexed, leaf, good)
+    good, skipped, third = _columns(lexed, leaf, good)
     root = roots(lexed)
     wrong = leaf & ~good & _belongs(lexed, leaf, good, root)
     chosen = np.flatnonzero(good | wrong)
     if not good.any():
         return None
-    return _points(lexed, free, chosen, good, root)
+    return _points(lexed, free, chosen, good, root, skipped, third)
 
 
 def _beside_runs(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> BoolArray:
@@ -87,6 +88,31 @@ def _beside_runs(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> BoolArray:
     fine = good & (lexed.parent >= 0)
     points = np.bincount(lexed.parent[fine], minlength=len(leaf))
     return np.asarray(fine & (runs[lexed.parent] >= points[lexed.parent]))
+
+
+def _columns(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> tuple[BoolArray, int, int]:
+    """Return which brackets are points, how many numbers stand before x, and which number is s.
+
+    Points are numbered where the first of three or four numbers counts them; of four numbers the last is s if it is
+    0 or 1 at each point, and a third one between is passed over.
+    """
+    four = leaf & (lexed.numbers == 4) & (lexed.closed >= 0) & (lexed.junk == 0)
+    if four.sum() > max(good.sum(), 1):
+        first = lexed.first[four]
+        flag = lexed.value[first + 3]
+        if ((flag == 0) | (flag == 1)).all() and flag[0] == 1:
+            return four, int(counts_up(lexed.value[first])), 3
+    first = lexed.first[good & (lexed.numbers == 3)]
+    if len(first) > 2 and len(first) == good.sum() and counts_up(lexed.value[first]):
+        flag = lexed.value[first + 2]
+        if not ((flag == 0) | (flag == 1)).all():
+            return good, 1, 3
+    return good, 0, 2
+
+
+def counts_up(values: NDArray[np.float64]) -> bool:
+    """Whether values count from 0 or 1 on."""
+    return len(values) > 1 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
 
 
 def _belongs(lexed: Lexed, leaf: BoolArray, good: BoolArray, root: IntArray) -> BoolArray:
@@ -103,13 +129,20 @@ def _belongs(lexed: Lexed, leaf: BoolArray, good: BoolArray, root: IntArray) -> 
     return np.asarray(sibling | alike | open_end | last_open)
 
 
-def _points(lexed: Lexed, free: BoolArray, chosen: IntArray, good: BoolArray, root: IntArray) -> Reading:
+def _points(
+    lexed: Lexed, free: BoolArray, chosen: IntArray, good: BoolArray, root: IntArray, skipped: int, third: int
+) -> Reading:
     first, count = lexed.first[chosen], lexed.numbers[chosen]
     fine = good[chosen]
     top = len(lexed) - 1
-    xy = np.stack([lexed.value[first], lexed.value[np.minimum(first + 1, top)]], axis=1)
+    x, y, s = (np.minimum(first + k, top) for k in (skipped, skipped + 1, third))
+    xy = np.stack([lexed.value[x], lexed.value[y]], axis=1)
     xy[~fine] = np.nan
-    flag = np.where(fine & (count == 3), lexed.value[np.minimum(first + 2, top)], np.nan)
+    flag = np.where(fine & (count > third), lexed.value[s], np.nan)
+    notes = []
+    if skipped or third > 2:
+        what = "the first number counts the points" if skipped else "the third of four numbers is passed over"
+        notes.append(Problem("columns", int(lexed.opened[chosen[0]]), what))
     closed = lexed.closed[chosen]
     state = np.where(fine, GOOD, np.where(closed < 0, CUT, MALFORMED))
     span = np.stack([lexed.opened[chosen], np.where(closed < 0, len(lexed.text), closed + 1)], axis=1)
@@ -130,7 +163,16 @@ def _points(lexed: Lexed, free: BoolArray, chosen: IntArray, good: BoolArray, ro
         owner[alone] = lexed.parent[around]
     stroke = strokes_of(lexed, owner)
     return Found(
-        "tuples", xy, span, ends, state, flag, flag_name, stroke, np.where(owner >= 0, root[owner], -1)
+        "tuples",
+        xy,
+        span,
+        ends,
+        state,
+        flag,
+        flag_name,
+        stroke,
+        np.where(owner >= 0, root[owner], -1),
+        notes=notes,
     ).reading()
 
 

@@ -17,10 +17,10 @@ JOIN, MARK, PART, NAN, TRUE, FALSE, OPAQUE = range(1, 8)
 
 _MEANINGS = {
     JOIN: """points point coordinates coordinate coords json python text xml svg plaintext txt javascript and then next
-        to the of move from start end begin first second third fourth fifth sixth seventh last at px pixels pixel dot
+        to the of move from end first second third fourth fifth sixth seventh last at px pixels pixel dot
         cross letter word path trace draw line segment part strokes ink in with is as for now a i n on by x y s t p new
         xy xys up down label alt array list data tuple tuples comma lifted lifts continue continues""",
-    MARK: "stroke penup pendown lift penlift pen newstroke trazo trait strich",
+    MARK: "stroke penup pendown lift penlift pen newstroke start begin sos bos eos eop sep trazo trait strich",
     PART: """final answer corrected correct correction corrects actually wait instead revised revise attempt retry hmm
         again output solution draft however let updated adjusted better example reconsider refined recheck""",
     NAN: "nan inf infinity null none undefined na nil",

@@ -152,7 +152,8 @@ class Scored:
     normalized
         What was compared, for records.
     status
-        ``"unparsable"`` where the answer says nothing that can be read; its values are then those of a wrong one.
+        ``"unparsable"`` where the answer says nothing that can be read, ``"refused"`` where it is a refusal in words;
+        its values are then those of a wrong one.
     flags
         What is to be counted, each a name such as ``"empty-gold"``.
     groups
@@ -161,7 +162,7 @@ class Scored:
 
     values: Mapping[str, float | None]
     normalized: str = ""
-    status: Literal["ok", "unparsable"] = "ok"
+    status: Literal["ok", "unparsable", "refused"] = "ok"
     flags: tuple[str, ...] = ()
     groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -6,6 +6,8 @@ import base64
 import csv
 import json
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -147,21 +149,62 @@ def _parquet(path: Path, without: Sequence[str]) -> Iterator[tuple[str, dict[str
         raise ParseError(f"{path}: not a Parquet file that can be read ({err})") from err
 
 
-def parquet_cell(path: Path, column: str, row: int) -> Any:
-    """Return one cell; of the file only the row group that holds it is read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+class Cells:
+    """One column of a Parquet or separated file, read forwards as its cells are asked for; thread-safe.
 
-    try:
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                rows = file.metadata.row_group(group).num_rows
-                if row < rows:
-                    return file.read_row_group(group, columns=[column])[column][row].as_py()
-                row -= rows
-    except (OSError, KeyError, pa.ArrowException) as err:
-        raise DataError(f"{path}: {column} of row {row + 1} cannot be read ({err})") from err
-    raise DataError(f"{path}: there is no row {row + 1}")
+    Large columns (images) are never held whole: rows that are asked for in order cost one pass, and the last `KEPT`
+    stay at hand for threads that come a little late. Going further back starts the pass anew.
+
+    Parameters
+    ----------
+    path
+        By its suffix: ``.parquet``, ``.csv`` or ``.tsv``.
+    column
+        Its name.
+    """
+
+    KEPT = 24
+
+    def __init__(self, path: Path, column: str) -> None:
+        self._path, self._column = path, column
+        self._lock = threading.Lock()
+        self._pass: Iterator[Any] = iter(())
+        self._next = -1
+        self._kept: OrderedDict[int, Any] = OrderedDict()
+
+    def __call__(self, row: int) -> Any:
+        """Return the cell of a row, from 0; raises DataError where there is none."""
+        with self._lock:
+            if row in self._kept:
+                return self._kept[row]
+            if row < self._next or self._next < 0:
+                self._pass, self._next = self._values(), 0
+                self._kept.clear()
+            for value in self._pass:
+                self._next += 1
+                self._kept[self._next - 1] = value
+                while len(self._kept) > self.KEPT:
+                    self._kept.popitem(last=False)
+                if self._next == row + 1:
+                    return value
+            self._next = -1
+            raise DataError(f"{self._path}: there is no row {row + 1}")
+
+    def _values(self) -> Iterator[Any]:
+        if self._path.suffix.lower() != ".parquet":
+            for _, record in _separated(self._path):
+                yield record.get(self._column)
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self._path, pre_buffer=False) as file:
+                for batch in file.iter_batches(batch_size=8, columns=[self._column]):
+                    for value in batch.column(0):
+                        yield value.as_py()
+        except (OSError, KeyError, pa.ArrowException) as err:
+            raise DataError(f"{self._path}: the column {self._column} cannot be read ({err})") from err
 
 
 def image_bytes(value: Any, where: str) -> bytes:

@@ -79,19 +79,17 @@ def main() -> None:
         start = time.perf_counter()
         model = load_model(f"replay:{folder}/replies.jsonl")
         run = evaluate_model(model, data, Path(folder) / "run", Plan(threads=options.threads))
-        spent = time.perf_counter() - start
-        again = time.perf_counter()
+        figures = {
+            "words": len(run.rows[0].outcomes),
+            "ok": run.rows[0].kinds["ok"],
+            "seconds": time.perf_counter() - start,
+            "report_mb": (Path(folder) / "run" / "report.html").stat().st_size / 1e6,
+            "peak_mb": peak_mb(),
+        }
+        del run
+        start = time.perf_counter()
         evaluate_model(model, data, Path(folder) / "run", Plan(threads=options.threads))
-        again = time.perf_counter() - again
-        report = (Path(folder) / "run" / "report.html").stat().st_size / 1e6
-    figures = {
-        "words": len(run.rows[0].outcomes),
-        "ok": run.rows[0].kinds["ok"],
-        "seconds": spent,
-        "seconds_again": again,
-        "report_mb": report,
-        "peak_mb": peak_mb(),
-    }
+        figures["seconds_again"] = time.perf_counter() - start
     print(table(figures))
     write(options.json, "evaluation", {"words": options.words, "threads": options.threads}, figures)
 

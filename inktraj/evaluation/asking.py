@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Generic
 
 from inktraj.errors import DataError, RunError
 from inktraj.evaluation.journal import Answer, Journal
-from inktraj.evaluation.tasks import Asking, Task
+from inktraj.evaluation.requests import AnyTask, Requests, TaskT
 from inktraj.vlm import Budget, ModelClosed, ProviderError, cost_of
 
 GIVE_UP = 5
@@ -67,8 +68,8 @@ class Asked:
 
 
 def ask_all(
-    tasks: Iterable[Task],
-    asking: Asking,
+    tasks: Iterable[TaskT],
+    asking: Requests[TaskT],
     journal: Journal,
     *,
     connections: int,
@@ -116,8 +117,10 @@ def _raise_first(done: Iterable[Future[None]]) -> None:
         future.result()
 
 
-class _Run:
-    def __init__(self, asking: Asking, journal: Journal, max_cost: float | None, progress: Progress | None) -> None:
+class _Run(Generic[TaskT]):
+    def __init__(
+        self, asking: Requests[TaskT], journal: Journal, max_cost: float | None, progress: Progress | None
+    ) -> None:
         self.asking = asking
         self.journal = journal
         self.budget = Budget(max_cost, asking.model)
@@ -127,7 +130,7 @@ class _Run:
         self.lock = threading.Lock()
         self.refused = 0
 
-    def one(self, task: Task) -> None:
+    def one(self, task: TaskT) -> None:
         if self.tally.stopped:
             return
         ids = tuple(sample.id for sample in task.samples)
@@ -165,7 +168,7 @@ class _Run:
                 tally.stopped = f"${self.budget.spent:.2f} of at most ${self.budget.limit:.2f} were spent"
         self._tell()
 
-    def _failed(self, ids: tuple[str, ...], task: Task, error: str, status: int | None) -> None:
+    def _failed(self, ids: tuple[str, ...], task: AnyTask, error: str, status: int | None) -> None:
         self.journal.add_error(ids, task.frame.name, error, status)
         with self.lock:
             self.tally.errors += 1

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import sleep as wait
-from typing import Any
+from typing import Any, Generic
 
 from inktraj.errors import DataError, ParseError, RunError
 from inktraj.evaluation.asking import Asked, Progress, Tally
 from inktraj.evaluation.journal import Answer, Journal, append_record, cut_torn_line
-from inktraj.evaluation.tasks import Asking, Task
+from inktraj.evaluation.requests import Requests, TaskT
 from inktraj.evaluation.views import Place
 from inktraj.vlm import ModelClosed, Picture, ProviderError, Reply, Request, cost_of
 from inktraj.vlm.batch import BatchFailed, batch_limits, collect_batch, recent_batches, submit_batch
@@ -167,8 +167,8 @@ def check_nothing_open(folder: Path) -> None:
 
 
 def ask_batches(
-    tasks: Iterable[Task],
-    asking: Asking,
+    tasks: Iterable[TaskT],
+    asking: Requests[TaskT],
     journal: Journal,
     folder: Path,
     *,
@@ -207,8 +207,8 @@ def ask_batches(
     return Asked(run.tally, run.keys)
 
 
-class _Run:
-    def __init__(self, asking: Asking, journal: Journal, ledger: Ledger, progress: Progress | None) -> None:
+class _Run(Generic[TaskT]):
+    def __init__(self, asking: Requests[TaskT], journal: Journal, ledger: Ledger, progress: Progress | None) -> None:
         self.asking = asking
         self.model = asking.model
         self.journal = journal
@@ -236,7 +236,7 @@ class _Run:
             self.suspects[submission.number] = found
             self._examine(submission)
 
-    def submit(self, tasks: Iterable[Task]) -> None:
+    def submit(self, tasks: Iterable[TaskT]) -> None:
         """Begin as many batches as are needed."""
         limits = batch_limits(self.model)
         most = min(limits.size, MOST_BYTES)

@@ -1,0 +1,80 @@
+"""The folder of an evaluation: one owner at a time, and answers to one set of questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from inktraj.errors import ParseError, RunError
+from inktraj.io.files import write_bytes
+from inktraj.pseudolabel.folder import locked
+
+SETTINGS, LOCK = "settings.json", "run.lock"
+
+
+class RunFolder:
+    """The folder of an evaluation, held by one process from `__enter__` to `__exit__`; used for one set of settings.
+
+    Parameters
+    ----------
+    root
+        The folder; made where it does not exist.
+    settings
+        What decides the answers, as plain JSON.
+
+    Raises
+    ------
+    RunError
+        Another run holds the folder, it holds something else, or replies to other questions; or it cannot be written.
+    ParseError
+        Its settings are damaged.
+    """
+
+    def __init__(self, root: Path, settings: Mapping[str, Any]) -> None:
+        self.root = root
+        self.settings = settings
+
+    def __enter__(self) -> None:
+        try:
+            if self.root.exists() and not self.root.is_dir():
+                raise RunError(f"the output {self.root} is a file; expected a folder, or a name that is still free")
+            self.root.mkdir(parents=True, exist_ok=True)
+            strange = sorted(path.name for path in self.root.iterdir() if path.name != LOCK)
+            if strange and not (self.root / SETTINGS).is_file():
+                raise RunError(
+                    f"the output folder {self.root} holds files that are not of a run ({strange[0]!r}, …); nothing was "
+                    "touched. Name an empty or a new folder with --out"
+                )
+            self._lock = locked(self.root / LOCK)
+            try:
+                self._adopt()
+            except BaseException:
+                self._lock.close()
+                raise
+        except OSError as err:
+            raise RunError(f"cannot write into {self.root}: {err.strerror or err}") from err
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
+
+    def _adopt(self) -> None:
+        path = self.root / SETTINGS
+        if not path.exists():
+            write_bytes(path, json.dumps(self.settings, indent=1, ensure_ascii=False).encode())
+            return
+        try:
+            old = json.loads(path.read_bytes())
+        except ValueError as err:
+            raise ParseError(
+                f"{path} is damaged, so nobody can tell what its replies answer; use another --out"
+            ) from err
+        differ = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
+        if differ:
+            told = "; ".join(
+                f"{name} is {old.get(name)!r} there and {self.settings.get(name)!r} now" for name in differ
+            )
+            raise RunError(
+                f"{self.root} holds replies to other questions: {told}. Use another --out, or the same settings"
+            )

@@ -250,6 +250,13 @@ def test_bad_points(name):
         dtw_batch([[[0, 0]], [[0, 0]]], [[[0, 0]], points])
 
 
+def test_an_ink_in_the_place_of_points_is_told():
+    from inktraj import Frame, Ink
+
+    with pytest.raises(DataError, match="pred is an ink, expected points"):
+        dtw(Ink([[(0, 0)]], Frame(9, 9)), [[0, 0]])
+
+
 def test_bad_options():
     with pytest.raises(DataError, match="cost is 'manhattan'"):
         dtw([[0, 0]], [[0, 0]], cost="manhattan")

@@ -23,6 +23,7 @@ import typer
 
 from inktraj.cli_data import app as data_app
 from inktraj.cli_eval import app as eval_app
+from inktraj.cli_vqa import app as vqa_app
 from inktraj.errors import DataError, InktrajError, RunError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ Recognizer = Annotated[str, typer.Option(help="'ppocr', or module:attribute of y
 
 app.add_typer(data_app, name="data")
 app.add_typer(eval_app, name="eval")
+app.add_typer(vqa_app, name="vqa")
 
 
 def main() -> None:

@@ -1,1 +1,247 @@
 """``inktraj vqa``: arguments and progress; the work is in `inktraj.vqa`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inktraj.errors import DataError
+
+if TYPE_CHECKING:
+    from inktraj.vlm import Retry
+    from inktraj.vqa import Benchmark
+    from inktraj.vqa.results import Outcome
+    from inktraj.vqa.run import Progress
+
+SOME_FAILED = 1
+
+app = typer.Typer(
+    help="Document visual question answering: MTVQA, PalmLeaf-VQA, IndoTabVQA, or a benchmark of your own.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Name = Annotated[
+    str, typer.Option("--benchmark", help="mtvqa, palmleaf-vqa, indotabvqa, or module:attribute of your own.")
+]
+Data = Annotated[Path, typer.Option(help="Folder of the local copy.")]
+Split = Annotated[str | None, typer.Option(help="Part of the data; the benchmark's own choice unless given.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Option of the benchmark, as NAME=VALUE; may be repeated.")
+]
+Encoder = Annotated[
+    str | None, typer.Option(help="Encoder of similarity figures: a local folder, or a name the benchmark knows.")
+]
+
+
+@app.command()
+def run(
+    benchmark: Name,
+    data: Data,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="A name such as claude, gemini, kimi, gpt or qwen; PROVIDER/ID; replay:FILE; or transformers:FOLDER."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Run folder; vqa-MODEL-BENCHMARK-PROMPT unless given.")] = None,
+    prompt: Annotated[str, typer.Option(help="One of the benchmark's prompts; its first unless given.")] = "",
+    split: Split = None,
+    limit: Annotated[int | None, typer.Option(help="Questions at most, chosen by the seed.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of questions and of examples.")] = 0,
+    shots: Annotated[int, typer.Option(help="Examples from the train split, in the question's language.")] = 0,
+    max_connections: Annotated[int, typer.Option(help="Requests at once.")] = 8,
+    max_cost: Annotated[float | None, typer.Option(help="Dollars after which nothing more is asked.")] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Ask through the provider's batches: half the price, within a day.")
+    ] = False,
+    poll: Annotated[float, typer.Option(help="Seconds between looks at batches.")] = 60.0,
+    max_tokens: Annotated[int, typer.Option(help="Tokens of an answer at most, thinking included.")] = 4096,
+    temperature: Annotated[float | None, typer.Option(help="Sent only where given: newer models refuse it.")] = None,
+    send_seed: Annotated[bool, typer.Option("--send-seed", help="Send the seed to the model, too.")] = False,
+    base_url: Annotated[str | None, typer.Option(help="Another server that speaks the provider's interface.")] = None,
+    key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
+    max_tokens_param: Annotated[
+        str | None, typer.Option(help="What an OpenAI-compatible server calls the limit of an answer.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds that a call may go without a sign.")] = 300.0,
+    attempts: Annotated[int, typer.Option(help="Calls for one request at most.")] = 8,
+    models: Annotated[Path | None, typer.Option(help="Table of models of your own (TOML).")] = None,
+    sts_encoder: Encoder = None,
+    settings: Settings = None,
+) -> None:
+    """Ask a model a benchmark's questions, score the answers, and write a run folder with a report.
+
+    The same command goes on where it was stopped. Exit code 1 says that some questions could not be asked.
+    """
+    from inktraj.vlm import RetryPolicy, load_model
+    from inktraj.vqa.run import Plan, run_benchmark
+
+    bench = _benchmark(benchmark, sts_encoder, settings)
+    with _watched(sys.stderr.isatty()) as (progress, on_retry):
+        vlm = load_model(
+            model,
+            base_url=base_url,
+            key_env=key_env,
+            max_tokens_param=max_tokens_param,
+            timeout=timeout,
+            policy=RetryPolicy(attempts=attempts),
+            on_retry=on_retry,
+            models=models,
+        )
+        plan = Plan(
+            prompt=prompt,
+            split=split,
+            limit=limit,
+            shots=shots,
+            seed=seed,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            send_seed=send_seed,
+            connections=max_connections,
+            max_cost=max_cost,
+            batch=batch,
+            poll=poll,
+        )
+        folder = out or Path(f"vqa-{_safe(model)}-{_safe(bench.name)}-{_safe(prompt or next(iter(bench.prompts)))}")
+        outcome = run_benchmark(vlm, bench, data, folder, plan, progress=progress)
+    _print(outcome)
+    typer.echo(f"report: {folder / 'report.html'}")
+    if errors := outcome.counts["error"]:
+        why = outcome.stopped or next(r.reason for r in outcome.results if r.status == "error")
+        typer.echo(
+            f"inktraj: {errors} questions could not be asked ({why}); the same command asks for them again", err=True
+        )
+        raise typer.Exit(SOME_FAILED)
+
+
+@app.command()
+def score(
+    predictions: Annotated[Path, typer.Argument(help="JSON, JSON Lines, CSV, TSV or Parquet with ids and answers.")],
+    benchmark: Name,
+    data: Data,
+    split: Split = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for scores, tables and the report; none unless given.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="File for all figures; - for standard output.")
+    ] = None,
+    answered_only: Annotated[
+        bool, typer.Option("--answered-only", help="Leave out questions without a prediction; else they are incorrect.")
+    ] = False,
+    several: Annotated[
+        bool, typer.Option("--several", help="A question may have several answers; each is scored by itself.")
+    ] = False,
+    id_field: Annotated[str, typer.Option(help="Column with the ids; found by its usual names unless given.")] = "",
+    answer_field: Annotated[
+        str, typer.Option(help="Column with the predictions; found by its usual names unless given.")
+    ] = "",
+    sts_encoder: Encoder = None,
+    settings: Settings = None,
+) -> None:
+    """Score predictions that were made elsewhere. Exit code 1 says that some of them are errors."""
+    from inktraj.evaluation.folder import RunFolder
+    from inktraj.io.files import write_text
+    from inktraj.vqa.predictions import score_predictions
+    from inktraj.vqa.results import write_outcome
+
+    outcome = score_predictions(
+        predictions,
+        _benchmark(benchmark, sts_encoder, settings),
+        data,
+        split=split,
+        answered_only=answered_only,
+        several=several,
+        id_field=id_field,
+        answer_field=answer_field,
+    )
+    if out is not None:
+        with RunFolder(out, outcome.settings):
+            write_outcome(outcome, out)
+    if str(json_file) == "-":
+        typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str))
+    else:
+        _print(outcome)
+        if json_file is not None:
+            write_text(json_file, json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str) + "\n")
+    if outcome.counts["error"]:
+        raise typer.Exit(SOME_FAILED)
+
+
+@app.command(name="list")
+def list_() -> None:
+    """List the benchmarks, with their prompts and options."""
+    from inktraj.vqa import benchmark_names, load_benchmark
+
+    for name in benchmark_names():
+        bench = load_benchmark(name)
+        typer.echo(f"{name}: {bench.title}")
+        for prompt, told in bench.prompts.items():
+            typer.echo(f"  --prompt {prompt}: {told}")
+        for option, told in bench.options.items():
+            typer.echo(f"  --set {option}=…: {told}")
+
+
+def _benchmark(name: str, encoder: str | None, settings: list[str] | None) -> Benchmark:
+    from inktraj.vqa import load_benchmark
+
+    options = {"sts_encoder": encoder} if encoder is not None else {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise DataError(f"--set {setting}: expected NAME=VALUE")
+        options[key] = value
+    bench = load_benchmark(name)
+    return bench.configured(**options) if options else bench
+
+
+def _print(outcome: Outcome) -> None:
+    from rich.console import Console
+
+    from inktraj.vqa.summary import print_tables
+
+    print_tables(outcome, Console())
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-._" else "-" for c in Path(name).name) or "run"
+
+
+@contextmanager
+def _watched(terminal: bool) -> Iterator[tuple[Progress | None, Any]]:
+    """Progress on a terminal: replies, tokens, dollars, retries."""
+    if not terminal:
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[told]}")
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        asking = bar.add_task("asking", total=None, told="")
+        retries = [0]
+
+        def progress(tally: Any, total: int) -> None:
+            done = tally.recorded + tally.answered + tally.errors
+            cost = f", ${tally.dollars:.2f}" if tally.dollars else ""
+            told = f"{tally.input_tokens + tally.output_tokens:,} tokens{cost}" if tally.answered else ""
+            told += f", {retries[0]} retries" if retries[0] else ""
+            told += f", {tally.errors} errors" if tally.errors else ""
+            told += f" {tally.waiting} in batches" if tally.waiting else ""
+            bar.update(asking, completed=done, total=total, told=told)
+
+        def on_retry(retry: Retry) -> None:
+            retries[0] += 1
+            if retry.wait >= 5:
+                bar.console.print(f"{retry.model}: {retry.error}; waiting {retry.wait:.0f} s", style="dim")
+
+        yield progress, on_retry

@@ -7,7 +7,6 @@ its policy lets only its own script and style run, so that a model's reply stays
 from __future__ import annotations
 
 import base64
-import hashlib
 import math
 import random
 import re
@@ -44,7 +43,7 @@ from inktraj.evaluation.summary import (
 from inktraj.evaluation.tables import interval, percent, short
 from inktraj.ink import Ink
 from inktraj.io.files import write_bytes
-from inktraj.io.html import packed_strokes, script_json
+from inktraj.io.html import content_policy, packed_strokes, script_json
 from inktraj.metrics.statistics import Summary
 from inktraj.scoring.figures import Figure
 from inktraj.scoring.scores import Twice
@@ -107,7 +106,7 @@ def write_report(run: EvaluationRun, rows: Sequence[Told] | None = None) -> Path
     details = _details(run)
     template = files("inktraj.evaluation").joinpath("report_template.html").read_text(encoding="utf-8")
     parts = {
-        "policy": _policy(template),
+        "policy": content_policy(template),
         "title": escape(title(run)),
         "facts": _list(facts(run)),
         "warnings": f'<section class="warnings"><h2>Warnings</h2>{_list(warnings(run))}</section>'
@@ -134,19 +133,6 @@ def write_report(run: EvaluationRun, rows: Sequence[Told] | None = None) -> Path
 def _bytes(text: str) -> bytes:
     """Encode; lone surrogates, as a reply may hold, become JSON's escapes."""
     return text.encode("utf-8", "backslashreplace")
-
-
-def _policy(template: str) -> str:
-    """Return the content security policy: nothing from elsewhere, and no script or style but the template's own."""
-
-    def digest(tag: str) -> str:
-        (own,) = re.findall(rf"<{tag}>(.*?)</{tag}>", template, re.DOTALL)
-        return base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
-
-    return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digest('style')}'; "
-        f"script-src 'sha256-{digest('script')}'; base-uri 'none'; form-action 'none'"
-    )
 
 
 # Tables

@@ -1,0 +1,209 @@
+"""Predictions made elsewhere: read, matched with the questions by id, scored."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inktraj.errors import DataError
+from inktraj.io.files import read_text
+from inktraj.vqa.benchmark import Benchmark, Question, Status
+from inktraj.vqa.records import read_records, text_of
+from inktraj.vqa.registry import load_benchmark
+from inktraj.vqa.results import FORMAT, Outcome
+from inktraj.vqa.run import score_answers, warnings_of
+
+IDS = ("id", "ids", "question_id", "questionId", "qid", "sample_id", "sample", "index")
+ANSWERS = ("prediction", "pred", "predicted", "raw_prediction", "response", "output", "model_answer", "answer", "text")
+"""Names of columns, the first that is there is taken: a file with predictions beside the true answers calls the latter
+``answer``."""
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One answer; `error` is why a model could not be asked, "" where it was."""
+
+    id: str
+    text: str | None
+    refused: bool = False
+    error: str = ""
+
+
+def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str = "") -> list[Prediction]:
+    """Read JSON, JSON Lines, CSV, TSV or Parquet: a record for each answer; or JSON of answers by id.
+
+    A record with an ``error`` is one that could not be asked; ``stop_reason: refusal`` is a refusal, as in
+    ``samples.jsonl``.
+
+    Parameters
+    ----------
+    path
+        By its suffix.
+    id_field, answer_field
+        Names of the columns; "" for the known ones, `IDS` and `ANSWERS`.
+
+    Raises
+    ------
+    DataError
+        It cannot be read, or has no such columns.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".json" and (by_id := _by_id(path)) is not None:
+        return by_id
+    out: list[Prediction] = []
+    names: tuple[str, str] | None = None
+    for where, record in read_records(path):
+        error = record.get("error")
+        if names is None and not error:
+            names = (
+                _column(record, id_field, IDS, "ids", where),
+                _column(record, answer_field, ANSWERS, "answers", where),
+            )
+        id_name, answer_name = names or (id_field or "id", answer_field)
+        id = record.get(id_name)
+        id = id[0] if isinstance(id, list) and len(id) == 1 else id
+        named = text_of(id)
+        if named is None:
+            raise DataError(f"{path}: {where} has no {id_name}, so nobody can tell what it answers")
+        refused = record.get("stop_reason") == "refusal"
+        out.append(Prediction(named.strip(), text_of(record.get(answer_name)), refused, str(error) if error else ""))
+    return out
+
+
+def _by_id(path: Path) -> list[Prediction] | None:
+    try:
+        data = json.loads(read_text(path))
+    except json.JSONDecodeError:
+        return None
+    if not isinstance(data, Mapping) or not all(isinstance(v, str | int | float | None) for v in data.values()):
+        return None
+    return [Prediction(id, text_of(value)) for id, value in data.items()]
+
+
+def _column(record: Mapping[str, Any], wanted: str, known: Sequence[str], what: str, where: str) -> str:
+    name = wanted if wanted in record else next((n for n in known if n in record), "") if not wanted else ""
+    if not name:
+        there = ", ".join(map(str, record))
+        sought = wanted or ", ".join(known)
+        raise DataError(f"{where} has no column with {what}: sought was {sought}; there are {there}. Name it")
+    return name
+
+
+def score_predictions(
+    predictions: str | Path | Sequence[Prediction],
+    benchmark: str | Benchmark,
+    data: str | Path,
+    *,
+    split: str | None = None,
+    answered_only: bool = False,
+    several: bool = False,
+    id_field: str = "",
+    answer_field: str = "",
+) -> Outcome:
+    """Score predictions that were made elsewhere.
+
+    Parameters
+    ----------
+    predictions
+        A file, see `read_predictions`, or what it returned.
+    benchmark, data, split
+        As for `inktraj.vqa.run.run_benchmark`.
+    answered_only
+        Leave out questions without a prediction; else they are ``missing`` and incorrect.
+    several
+        A question may have several answers, such as those of several people: each is scored by itself. Else two that
+        differ are an error.
+    id_field, answer_field
+        As for `read_predictions`.
+
+    Raises
+    ------
+    DataError
+        Something cannot be read, no id is a question's, or a question has two predictions that differ.
+    """
+    bench = load_benchmark(benchmark)
+    questions = bench.load(Path(data), split or bench.default_split)
+    is_file = isinstance(predictions, str | Path)
+    given = (
+        read_predictions(predictions, id_field=id_field, answer_field=answer_field)
+        if isinstance(predictions, str | Path)
+        else list(predictions)
+    )
+    name = Path(predictions).name if isinstance(predictions, str | Path) else "predictions"
+    known = {question.id for question in questions.items}
+    answers, notes = _by_question(given, known, name, several=several)
+    came: list[tuple[Question, str | None, Status, str]] = []
+    for question in questions.items:
+        found = answers.get(question.id, [])
+        if not found and not answered_only:
+            came.append((question, None, "missing", "there is no prediction"))
+        came.extend((question, *_read(prediction)) for prediction in found)
+    results = score_answers(bench, came)
+    missing = sum(question.id not in answers for question in questions.items)
+    if missing and not answered_only:
+        notes.append(f"{missing} of {len(known)} questions have no prediction and count as incorrect")
+    return Outcome(
+        bench,
+        "",
+        name,
+        questions,
+        tuple(results),
+        {
+            "format": FORMAT,
+            "predictions": str(predictions) if is_file else "given",
+            "split": split or bench.default_split,
+            "answered_only": answered_only,
+            "several": several,
+        },
+        left_out=missing if answered_only else 0,
+        warnings=[*notes, *warnings_of(questions, results)],
+    )
+
+
+def _by_question(
+    given: Sequence[Prediction], known: set[str], name: str, *, several: bool
+) -> tuple[dict[str, list[Prediction]], list[str]]:
+    """Return predictions by question, and what is to be told of the others."""
+    answers: dict[str, list[Prediction]] = {}
+    strange = Counter(prediction.id for prediction in given if prediction.id not in known)
+    same = 0
+    for prediction in given:
+        if prediction.id not in known:
+            continue
+        there = answers.setdefault(prediction.id, [])
+        if there and not several:
+            if there[0] != prediction:
+                raise DataError(
+                    f"{name} has two predictions for {prediction.id} that differ: {there[0].text!r} and "
+                    f"{prediction.text!r}; name one file for each system, or score several answers on purpose"
+                )
+            same += 1
+            continue
+        there.append(prediction)
+    if not answers:
+        seen = ", ".join(list(strange)[:_SHOWN]) or "none"
+        expected = ", ".join(sorted(known)[:_SHOWN])
+        raise DataError(f"{name}: no id is a question's; its ids are {seen} …, the questions' are {expected} …")
+    notes = []
+    if strange:
+        shown = ", ".join(list(strange)[:_SHOWN])
+        notes.append(f"{sum(strange.values())} predictions are for no question, such as {shown}; they are not scored")
+    if same:
+        notes.append(f"{same} predictions stand in {name} twice; they count once")
+    return answers, notes
+
+
+def _read(prediction: Prediction) -> tuple[str | None, Status, str]:
+    if prediction.error:
+        return None, "error", prediction.error
+    if prediction.refused:
+        return None, "refused", "refused"
+    if prediction.text is None or not prediction.text.strip():
+        return None, "empty", "the answer is empty"
+    return prediction.text, "ok", ""

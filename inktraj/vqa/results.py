@@ -1,0 +1,239 @@
+"""What a run or a scoring found: a result for each question, its figures, and the files that hold them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, get_args
+
+from inktraj.io.files import write_bytes
+from inktraj.metrics.statistics import Aggregate, Summary, aggregate_all, summarize_all
+from inktraj.vlm import Reply
+from inktraj.vqa.benchmark import Benchmark, Extra, Figure, Questions, Result, Status, group_of
+
+FORMAT = "inktraj vqa 1"
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A figure over all results: micro, over questions; macro, the mean of its groups' means, None where it has none.
+
+    Intervals are of whole images drawn; that of a macro average is of groups drawn.
+    """
+
+    figure: Figure
+    micro: Summary
+    macro: Summary | None
+
+    @property
+    def published_way(self) -> Summary:
+        """That average by which the figure is published."""
+        return self.macro if self.figure.average == "macro" and self.macro is not None else self.micro
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """All that ``report.html``, ``summary.md`` and ``run.json`` tell.
+
+    Parameters
+    ----------
+    benchmark, prompt
+        What was asked, and by which prompt; "" where predictions were made elsewhere.
+    system
+        Whose answers they are.
+    questions
+        What the data hold.
+    results
+        One for each question that was to be answered, or for each of its answers.
+    settings
+        What decided the answers, as plain JSON.
+    costs
+        Tokens, dollars (None where not known) and seconds.
+    left_out
+        Questions that a limit left out.
+    stopped
+        Why not all were asked; "" where all were.
+    warnings
+        What must be known to read the figures.
+    replies
+        Where a model was asked: its replies, by the question's id.
+    """
+
+    benchmark: Benchmark
+    prompt: str
+    system: str
+    questions: Questions
+    results: tuple[Result, ...]
+    settings: Mapping[str, Any]
+    costs: Mapping[str, Any] = field(default_factory=dict)
+    left_out: int = 0
+    stopped: str = ""
+    warnings: Sequence[str] = ()
+    replies: Mapping[str, Reply] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """How many results have each status."""
+        found = Counter(result.status for result in self.results)
+        return {status: found[status] for status in STATUSES}
+
+    @cached_property
+    def scored(self) -> tuple[Result, ...]:
+        """All results but errors, which are in no figure."""
+        return tuple(result for result in self.results if result.status != "error")
+
+    @cached_property
+    def flags(self) -> dict[str, int]:
+        """How often each flag was raised."""
+        return dict(sorted(Counter(flag for result in self.scored for flag in result.scored.flags).items()))
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, Aggregate]]:
+        """Breakdown → figure → its average in each group; results in no group of a breakdown are not in it."""
+        out = {}
+        over = [figure.over for figure in self.benchmark.figures if figure.over]
+        for breakdown in dict.fromkeys([*self.benchmark.breakdowns, *over]):
+            labels = [group_of(result, breakdown) for result in self.scored]
+            inside = [k for k, label in enumerate(labels) if label]
+            if inside:
+                columns = {name: [column[k] for k in inside] for name, column in self._columns.items()}
+                clusters = [self._clusters[k] for k in inside]
+                out[breakdown] = aggregate_all(columns, [labels[k] for k in inside], clusters=clusters)
+        return out
+
+    @cached_property
+    def figures(self) -> tuple[Figures, ...]:
+        """All figures, over all results but errors."""
+        micro = summarize_all(self._columns, clusters=self._clusters) if self.scored else {}
+        out = []
+        for figure in self.benchmark.figures:
+            if figure.name in micro:
+                groups = self.groups.get(figure.over) if figure.over else None
+                out.append(Figures(figure, micro[figure.name], groups[figure.name].macro if groups else None))
+        return tuple(out)
+
+    @cached_property
+    def extras(self) -> tuple[Extra, ...]:
+        """The benchmark's own tables."""
+        return tuple(self.benchmark.extras(self.scored))
+
+    @cached_property
+    def _columns(self) -> dict[str, list[float | None]]:
+        return {f.name: [result.scored.values.get(f.name) for result in self.scored] for f in self.benchmark.figures}
+
+    @cached_property
+    def _clusters(self) -> list[str]:
+        return [r.question.image.name if r.question.image is not None else r.question.id for r in self.scored]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the single results, as plain JSON."""
+        return {
+            "format": FORMAT,
+            "benchmark": {
+                "name": self.benchmark.name,
+                "version": self.benchmark.version,
+                "data": self.questions.version,
+            },
+            "prompt": self.prompt,
+            "system": self.system,
+            "questions": len(self.results),
+            "left_out": self.left_out,
+            "statuses": self.counts,
+            "flags": self.flags,
+            "figures": {
+                f.figure.name: {
+                    "average": f.figure.average,
+                    "over": f.figure.over,
+                    "published_way": f.published_way.mean,
+                    "micro": asdict(f.micro),
+                    "macro": asdict(f.macro) if f.macro is not None else None,
+                }
+                for f in self.figures
+            },
+            "breakdowns": {
+                breakdown: {
+                    name: {str(group): asdict(summary) for group, summary in aggregate.groups.items()}
+                    for name, aggregate in figures.items()
+                }
+                for breakdown, figures in self.groups.items()
+            },
+            "signatures": [str(signature) for signature in self.benchmark.signatures()],
+            "settings": dict(self.settings),
+            "costs": dict(self.costs),
+            "stopped": self.stopped,
+            "warnings": list(self.warnings),
+        }
+
+
+def write_outcome(outcome: Outcome, folder: Path) -> None:
+    """Write ``run.json``, ``scores.parquet``, ``scores.csv``, the benchmark's tables, ``summary.md``, ``report.html``.
+
+    Raises
+    ------
+    DataError
+        One cannot be written.
+    """
+    from inktraj.vqa.report import report_html
+    from inktraj.vqa.summary import summary_markdown
+
+    _write_scores(outcome, folder)
+    for extra in outcome.extras:
+        if extra.file:
+            write_bytes(folder / extra.file, _csv([extra.head, *extra.rows]))
+    record = json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str)
+    write_bytes(folder / "run.json", record.encode("utf-8", "backslashreplace"))
+    write_bytes(folder / "summary.md", summary_markdown(outcome).encode("utf-8", "backslashreplace"))
+    write_bytes(folder / "report.html", report_html(outcome).encode("utf-8", "backslashreplace"))
+
+
+def score_rows(outcome: Outcome) -> tuple[list[str], list[list[str | float | None]]]:
+    """Return names and rows of the table of single results."""
+    benchmark = outcome.benchmark
+    breakdowns = [name for name in benchmark.breakdowns if name != "language"]
+    head = ["id", "split", "language", *breakdowns, "status", *(f.name for f in benchmark.figures)]
+    head += ["prediction", "normalized", "reference", "flags", "reason"]
+    rows = []
+    for result in outcome.results:
+        question, scored = result.question, result.scored
+        row: list[str | float | None] = [question.id, question.split, question.language]
+        row += [group_of(result, name) for name in breakdowns]
+        row += [result.status, *(scored.values.get(f.name) for f in benchmark.figures)]
+        row += [result.prediction, scored.normalized, " | ".join(question.golds), " ".join(scored.flags), result.reason]
+        rows.append(row)
+    return head, rows
+
+
+def _write_scores(outcome: Outcome, folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    head, rows = score_rows(outcome)
+    figures = {figure.name for figure in outcome.benchmark.figures}
+    columns = {}
+    for k, name in enumerate(head):
+        values = [row[k] for row in rows]
+        if name in figures:
+            columns[name] = pa.array(values, pa.float64())
+        else:
+            columns[name] = pa.array([_utf8(value) for value in values], pa.string())
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, compression="zstd")
+    write_bytes(folder / "scores.parquet", sink.getvalue())
+    write_bytes(folder / "scores.csv", _csv([head, *rows]))
+
+
+def _utf8(value: str | float | None) -> str | None:
+    return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+
+
+def _csv(rows: Sequence[Sequence[str | float | int | None]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "backslashreplace")

@@ -1,0 +1,282 @@
+"""Model × benchmark → a run folder: replies, scores, tables and report.
+
+A run folder holds
+
+* ``settings.json``: what decides the answers; a folder is never used for others;
+* ``samples.jsonl``: every reply as it came; ``errors.jsonl``: what could not be asked in the last run;
+  ``batches.jsonl``: the provider's batches, where they are used;
+* what `inktraj.vqa.results.write_outcome` writes, made anew at the end of every run from all replies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inktraj.errors import DataError
+from inktraj.evaluation.asking import Tally, ask_all
+from inktraj.evaluation.batches import ask_batches, check_nothing_open
+from inktraj.evaluation.folder import RunFolder
+from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
+from inktraj.vlm import VLM, Reply, cost_of, load_model
+from inktraj.vlm.batch import batch_limits
+from inktraj.vqa.asking import Asking, Prompt, Shots, Task
+from inktraj.vqa.benchmark import Benchmark, Question, Questions, Result, Scored, Status
+from inktraj.vqa.registry import load_benchmark
+from inktraj.vqa.results import FORMAT, Outcome, write_outcome
+
+MAX_TOKENS = 4096
+"""Tokens of an answer at most: answers are short, but some models think first and thinking counts."""
+
+Progress = Callable[[Tally, int], None]
+"""Is told how far asking is, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a model is asked.
+
+    Parameters
+    ----------
+    prompt
+        One of the benchmark's; "" for its default.
+    split
+        Part of the data; None for the benchmark's default.
+    limit
+        Questions at most, chosen by the seed; None for all.
+    shots
+        Examples from the train split, of the question's own group, chosen by the seed.
+    seed
+        Of both choices; sent to models where `send_seed`.
+    max_tokens, temperature, send_seed
+        Of a request.
+    connections
+        Requests at once.
+    max_cost
+        Dollars after which nothing more is asked. Not with `batch`.
+    batch, poll
+        Ask through the provider's batches; seconds between looks at them.
+    """
+
+    prompt: str = ""
+    split: str | None = None
+    limit: int | None = None
+    shots: int = 0
+    seed: int = 0
+    max_tokens: int = MAX_TOKENS
+    temperature: float | None = None
+    send_seed: bool = False
+    connections: int = 8
+    max_cost: float | None = None
+    batch: bool = False
+    poll: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("limit", 1), ("max_tokens", 1), ("connections", 1), ("shots", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise DataError(f"{name} is {value}, expected at least {least}")
+        if not self.poll > 0:
+            raise DataError(f"poll is {self.poll}, expected more than 0 seconds")
+        if self.batch and self.max_cost is not None:
+            raise DataError("a limit of cost cannot be kept with batches; set a limit of questions instead")
+
+
+def run_benchmark(
+    model: str | VLM,
+    benchmark: str | Benchmark,
+    data: str | Path,
+    out: str | Path,
+    plan: Plan | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Ask a model all questions of a benchmark, score the answers, and write everything into a folder.
+
+    Parameters
+    ----------
+    model
+        What `inktraj.vlm.load_model` takes, or a model.
+    benchmark
+        What `inktraj.vqa.load_benchmark` takes.
+    data
+        Folder of the local copy.
+    out
+        The run folder; a run that was stopped goes on.
+    plan
+        How it is asked.
+    progress
+        Is told how far it is.
+
+    Raises
+    ------
+    RunError
+        The folder is used by another run or holds other results, cannot be written, or the model refuses everything.
+    DataError
+        The data or an option cannot be used.
+    """
+    plan, folder, bench = plan or Plan(), Path(out), load_benchmark(benchmark)
+    prompt = _prompt(bench, plan.prompt)
+    questions = bench.load(Path(data), plan.split or bench.default_split)
+    wanted = _chosen(questions.items, plan)
+    shots = None
+    if plan.shots:
+        shots = Shots.choose(bench, bench.load(Path(data), "train").items, wanted, plan.shots, plan.seed)
+    vlm = load_model(model) if isinstance(model, str) else model
+    if vlm.describe()["provider"] == "inktraj":
+        raise DataError("inktraj, this package's own recoverer, answers no questions; name a vision-language model")
+    if plan.batch:
+        batch_limits(vlm)  # before anything is written: not all models have batches
+    settings = _settings(vlm, bench, prompt, questions, plan)
+    with RunFolder(folder, settings):
+        started = time.monotonic()
+        asking = Asking(vlm, bench, shots, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None)
+        tasks = [Task((question,), Prompt(prompt)) for question in wanted]
+        results, replies, tally, answers = _ask(asking, tasks, folder, plan, progress)
+        costs = _costs(answers, tally, vlm) | {"seconds": round(time.monotonic() - started, 1)}
+        outcome = Outcome(
+            bench,
+            prompt,
+            f"{vlm.model_id}, replayed" if vlm.describe()["provider"] == "replay" else vlm.name,
+            questions,
+            tuple(results),
+            settings,
+            costs,
+            len(questions.items) - len(wanted),
+            tally.stopped,
+            warnings_of(questions, results),
+            replies,
+        )
+        write_outcome(outcome, folder)
+    return outcome
+
+
+def _prompt(benchmark: Benchmark, name: str) -> str:
+    if name and name not in benchmark.prompts:
+        raise DataError(f"{benchmark.name} has no prompt {name!r}; its prompts are {', '.join(benchmark.prompts)}")
+    return name or next(iter(benchmark.prompts))
+
+
+def _chosen(items: Sequence[Question], plan: Plan) -> list[Question]:
+    if plan.limit is None or plan.limit >= len(items):
+        return list(items)
+    return [items[k] for k in sorted(random.Random(plan.seed).sample(range(len(items)), plan.limit))]
+
+
+def _settings(model: VLM, benchmark: Benchmark, prompt: str, questions: Questions, plan: Plan) -> dict[str, Any]:
+    """What decides the answers; how many are asked for does not."""
+    told = hashlib.sha256()
+    for question in questions.items:
+        told.update(f"{question.id}\0{question.text}\0{question.golds}\n".encode("utf-8", "surrogatepass"))
+    return {
+        "format": FORMAT,
+        "model": dict(model.describe()),
+        "benchmark": {"name": benchmark.name, "version": benchmark.version, "prompt": prompt},
+        "data": {
+            "split": plan.split or benchmark.default_split,
+            "questions": len(questions.items),
+            "sha256": told.hexdigest(),
+        },
+        "shots": plan.shots,
+        "max_tokens": plan.max_tokens,
+        "temperature": plan.temperature,
+        "seed": plan.seed,
+        "send_seed": plan.send_seed,
+    }
+
+
+def _ask(
+    asking: Asking, tasks: Sequence[Task], folder: Path, plan: Plan, progress: Progress | None
+) -> tuple[list[Result], dict[str, Reply], Tally, list[Answer]]:
+    journal = Journal(folder)
+
+    def tell(tally: Tally) -> None:
+        if progress is not None:
+            progress(tally, len(tasks))
+
+    if plan.batch:
+        done = ask_batches(tasks, asking, journal, folder, poll=plan.poll, progress=tell)
+    else:
+        check_nothing_open(folder)
+        done = ask_all(tasks, asking, journal, connections=plan.connections, max_cost=plan.max_cost, progress=tell)
+    asked = set(done.keys.values())
+    answers = {answer.key: answer for answer in read_answers(folder) if answer.key in asked}
+    errors = {id: error["error"] for error in read_errors(folder) for id in error["ids"]}
+    came: list[tuple[Question, str | None, Status, str]] = []
+    replies: dict[str, Reply] = {}
+    for task in tasks:
+        (question,) = task.samples
+        answer = answers.get(done.keys.get((task.frame.name, task.name), ""))
+        if answer is None:
+            why = errors.get(question.id) or f"not asked: {done.tally.stopped or 'the run was stopped'}"
+            came.append((question, None, "error", why))
+        else:
+            replies[question.id] = answer.reply
+            came.append((question, *_read(answer.reply)))
+    return score_answers(asking.benchmark, came), replies, done.tally, list(answers.values())
+
+
+def _read(reply: Reply) -> tuple[str | None, Status, str]:
+    """Return the prediction, what became of it, and why."""
+    if reply.stop_reason == "refusal":
+        return None, "refused", f"refused ({reply.raw_stop or 'by the model'})"
+    if not reply.text.strip():
+        cut = "; it was cut at the limit of tokens" if reply.stop_reason == "length" else ""
+        return None, "empty", f"the answer is empty{cut}"
+    if reply.stop_reason == "length":
+        return reply.text, "truncated", "the answer was cut at the limit of tokens"
+    return reply.text, "ok", ""
+
+
+def score_answers(benchmark: Benchmark, came: Iterable[tuple[Question, str | None, Status, str]]) -> list[Result]:
+    """Score answers, each with its question, what became of it, and why; errors are not scored."""
+    every = list(came)
+    scored = iter(
+        benchmark.score_all([(answer, question) for question, answer, status, _ in every if status != "error"])
+    )
+    out = []
+    for question, answer, status, reason in every:
+        if status == "error":
+            out.append(Result(question, answer, status, Scored({}), reason))
+            continue
+        found = next(scored)
+        if found.status != "ok" and status in ("ok", "truncated"):
+            status = found.status
+            told = "refuses" if found.status == "refused" else "says nothing that can be read"
+            reason = f"the answer {told}" + (f"; {reason}" if reason else "")
+        out.append(Result(question, answer, status, found, reason))
+    return out
+
+
+def _costs(answers: Sequence[Answer], tally: Tally, model: VLM) -> dict[str, Any]:
+    """Of this run, and of all replies that it used."""
+    prices = [cost_of(answer.reply, model, batch=bool(answer.batch)) for answer in answers]
+    return {
+        "replies": len(answers),
+        "replies_of_this_run": tally.answered,
+        "retries": tally.retries,
+        "errors": tally.errors,
+        "input_tokens": sum(answer.reply.input_tokens or 0 for answer in answers),
+        "output_tokens": sum(answer.reply.output_tokens or 0 for answer in answers),
+        "dollars": None if None in prices else round(sum(price for price in prices if price is not None), 6),
+        "dollars_of_this_run": None if tally.dollars is None else round(tally.dollars, 6),
+    }
+
+
+def warnings_of(questions: Questions, results: Sequence[Result]) -> list[str]:
+    """Return what must be known to read the figures."""
+    out = list(questions.notes)
+    if questions.skipped:
+        out.append(f"{len(questions.skipped)} records of the data are no questions; the first: {questions.skipped[0]}")
+    errors = [result for result in results if result.status == "error"]
+    if errors:
+        out.append(
+            f"{len(errors)} questions could not be asked and are in no figure; the first: {errors[0].question.id}: "
+            f"{errors[0].reason}"
+        )
+    return out

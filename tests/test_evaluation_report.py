@@ -21,12 +21,13 @@ from inktraj.evaluation.compare import RUN_FORMAT, compare_runs, holm
 from inktraj.evaluation.report import write_report
 from inktraj.evaluation.results import KINDS, EvaluationRun, Outcome, Row
 from inktraj.evaluation.summary import print_table, summary_markdown, tell
-from inktraj.ink import Frame, Ink
-from inktraj.io import InkRecord
+from inktraj.ink import Ink
 from inktraj.io.html import packed_strokes
 from inktraj.metrics import Evaluation
 from inktraj.ocr import Reading
-from inktraj.scoring import score
+from inktraj.scoring import score_pairs
+from inktraj.scoring.matching import Pair
+from inktraj.scoring.sources import Word
 from inktraj.vlm import Reply
 
 HOSTILE = (
@@ -65,18 +66,12 @@ def make_row(
     samples, kinds, rng, *, model="claude", frame="sent-px", native=True, error=2.0, text="(1,2,1)", **options
 ):
     outcomes = tuple(outcome(s, k, rng, error, text) for s, k in zip(samples, kinds, strict=True))
-    extra = [{"page": s.page_id, "writer": s.writer} for s in samples]
-    ref = [InkRecord(s.id, s.ink, s.text, e) for s, e in zip(samples, extra, strict=True)]
-    pred = []
-    for sample, found in zip(samples, outcomes, strict=True):
-        page = {"page": sample.page_id}
-        if found.ink is not None:
-            pred.append(InkRecord(sample.id, found.ink, extra=page))
-        elif found.kind == "error":  # an ink in another unit cannot be scored
-            pred.append(InkRecord(sample.id, Ink(sample.ink.strokes, Frame(9, 9, "mm")), extra=page))
-        elif found.kind != "incomplete":
-            pred.append(InkRecord(sample.id, Ink((), sample.ink.frame), extra=page))
-    return Row(model, frame, native, outcomes, score(pred, ref, **options), ("maker/model-1",))
+    statuses = {"ok": "valid", "error": "error", "incomplete": "missing"}
+    pairs = [
+        Pair(Word(o.id, s.page_id, s.ink, s.text, s.writer), o.ink, statuses.get(o.kind, "invalid"), o.reason)
+        for s, o in zip(samples, outcomes, strict=True)
+    ]
+    return Row(model, frame, native, outcomes, score_pairs(pairs, **options), ("maker/model-1",))
 
 
 def make_run(folder, *, rows=2, text="(1,2,1)", seed=3, **options) -> EvaluationRun:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inktraj.datasets import Dataset, Sample, load_dataset
-from inktraj.errors import DataError, ParseError, RunError
+from inktraj.errors import DataError
 from inktraj.evaluation.asking import Tally, ask_all
 from inktraj.evaluation.batches import ask_batches, check_nothing_open
 from inktraj.evaluation.examples import Examples
+from inktraj.evaluation.folder import RunFolder
 from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
 from inktraj.evaluation.outcomes import outcomes_of
 from inktraj.evaluation.placement import best_placement
@@ -36,7 +37,6 @@ from inktraj.io.files import write_bytes
 from inktraj.metrics import Evaluation
 from inktraj.metrics.trajectory import for_each
 from inktraj.parse import FRAME_NAMES, CoordinateFrame
-from inktraj.pseudolabel.folder import locked
 from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
 from inktraj.scoring.sources import Word
@@ -46,7 +46,7 @@ from inktraj.vlm.batch import batch_limits
 if TYPE_CHECKING:
     from inktraj.style import StyleModel
 
-SETTINGS, RESULTS, LOCK = "settings.json", "run.json", "run.lock"
+RESULTS = "run.json"
 
 MAX_TOKENS = 8192
 """Tokens of an answer at most: 430 points, as an inkGround word has, are some 4,000."""
@@ -181,10 +181,10 @@ def evaluate_model(
     plan, watcher, folder = plan or Plan(), watcher or Watcher(), Path(out)
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split)
     vlm = load_model(model) if isinstance(model, str) else model
-    wanted = _chosen(data, plan)
+    wanted = choose_samples(data, plan)
     if plan.batch:
         batch_limits(vlm)  # before anything is written: not all models have batches
-    with _Folder(folder, _settings(vlm, data, plan)):
+    with RunFolder(folder, _settings(vlm, data, plan)):
         started = time.monotonic()
         if vlm.describe()["provider"] == "inktraj":
             rows, costs, stopped = _own_rows(data, wanted, plan, watcher), dict[str, Any](), ""
@@ -204,7 +204,7 @@ def evaluate_model(
     return run
 
 
-def _chosen(data: Dataset, plan: Plan) -> list[Sample]:
+def choose_samples(data: Dataset, plan: Plan) -> list[Sample]:
     """The samples to be asked for, in the data set's order; they are read once, page by page."""
     if plan.limit is None or plan.limit >= len(data):
         return list(data)
@@ -223,61 +223,6 @@ def _settings(model: VLM, data: Dataset, plan: Plan) -> dict[str, Any]:
         "seed": plan.seed,
         "send_seed": plan.send_seed,
     }
-
-
-class _Folder:
-    """The run folder, held while a run goes on."""
-
-    def __init__(self, root: Path, settings: Mapping[str, Any]) -> None:
-        self.root = root
-        self.settings = settings
-
-    def __enter__(self) -> None:
-        try:
-            if self.root.exists() and not self.root.is_dir():
-                raise RunError(f"the output {self.root} is a file; expected a folder, or a name that is still free")
-            self.root.mkdir(parents=True, exist_ok=True)
-            strange = sorted(path.name for path in self.root.iterdir() if path.name not in _known(path.name))
-            if strange and not (self.root / SETTINGS).is_file():
-                raise RunError(
-                    f"the output folder {self.root} holds files that are not of a run ({strange[0]!r}, …); nothing was "
-                    "touched. Name an empty or a new folder with --out"
-                )
-            self._lock = locked(self.root / LOCK)
-            try:
-                self._adopt()
-            except BaseException:
-                self._lock.close()
-                raise
-        except OSError as err:
-            raise RunError(f"cannot write into {self.root}: {err.strerror or err}") from err
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.close()
-
-    def _adopt(self) -> None:
-        path = self.root / SETTINGS
-        if not path.exists():
-            write_bytes(path, json.dumps(self.settings, indent=1, ensure_ascii=False).encode())
-            return
-        try:
-            old = json.loads(path.read_bytes())
-        except ValueError as err:
-            raise ParseError(
-                f"{path} is damaged, so nobody can tell what its replies answer; use another --out"
-            ) from err
-        differ = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
-        if differ:
-            told = "; ".join(
-                f"{name} is {old.get(name)!r} there and {self.settings.get(name)!r} now" for name in differ
-            )
-            raise RunError(
-                f"{self.root} holds replies to other questions: {told}. Use another --out, or the same settings"
-            )
-
-
-def _known(name: str) -> tuple[str, ...]:
-    return (name,) if name == LOCK else ()
 
 
 def _asked_rows(

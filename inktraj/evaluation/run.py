@@ -181,7 +181,7 @@ def evaluate_model(
     plan, watcher, folder = plan or Plan(), watcher or Watcher(), Path(out)
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split)
     vlm = load_model(model) if isinstance(model, str) else model
-    wanted = _chosen(data, plan)
+    wanted = choose_samples(data, plan)
     if plan.batch:
         batch_limits(vlm)  # before anything is written: not all models have batches
     with RunFolder(folder, _settings(vlm, data, plan)):
@@ -204,7 +204,7 @@ def evaluate_model(
     return run
 
 
-def _chosen(data: Dataset, plan: Plan) -> list[Sample]:
+def choose_samples(data: Dataset, plan: Plan) -> list[Sample]:
     """The samples to be asked for, in the data set's order; they are read once, page by page."""
     if plan.limit is None or plan.limit >= len(data):
         return list(data)

@@ -139,10 +139,10 @@ class Asking:
                 parts.append(picture)
                 told.append(digest)
         settings = self.max_tokens, self.temperature, self.seed
+        # Its id as well: without images many questions are one text, and each is to have an answer of its own.
         decides = json.dumps(
-            [self.model.describe(), message.system, told, settings], sort_keys=True, ensure_ascii=False
+            [self.model.describe(), question.id, message.system, told, settings], sort_keys=True, ensure_ascii=False
         )
-        decides += question.id if self._blind else ""  # recorded replies are found by their question
         key = hashlib.sha256(decides.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         return Asked(Request(message.system, tuple(parts), *settings, key, question.id), key, place)
 

@@ -200,6 +200,8 @@ class Cells:
 
         try:
             with pq.ParquetFile(self._path, pre_buffer=False) as file:
+                if self._column not in file.schema_arrow.names:
+                    raise KeyError(self._column)
                 for batch in file.iter_batches(batch_size=8, columns=[self._column]):
                     for value in batch.column(0):
                         yield value.as_py()

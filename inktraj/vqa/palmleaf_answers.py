@@ -162,11 +162,15 @@ _AROUND = frozenset(
     ]
 )
 
+_MOST_WORDS = 8
+
 
 def _name(label: str) -> str | None:
     """Return the script or collection which a plain label names, with or without words such as "script"; else None."""
     spellings, words = _spellings(), _bare(label).split()
     start, end = 0, len(words)
+    if end > _MOST_WORDS:
+        return None
     while start < end:
         if (found := spellings.get(" ".join(words[start:end]))) is not None:
             return found
@@ -192,6 +196,7 @@ _WORD = "|".join([*_VALUES, "hundred"])
 _NUMBER = re.compile(
     rf"(?P<numeral>(?<![\w.,])[-−]?\d+(?:[.,]\d+)*(?!\w))|(?P<words>\b(?:{_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_WORD}))*\b)"
 )
+_LONGEST_NUMERAL = 18  # characters; nothing in an image is so many
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.0+)?")
 _BOUND = re.compile(
     r"(?:(?:more|less|fewer|greater) than|at least|at most|over|under|above|below|up to|[<>≤≥])\s*(?:\d|(?:"
@@ -220,7 +225,7 @@ def _value(match: re.Match[str]) -> int | None:
     if match["words"] is not None:
         return _spelled(re.split(r"[\s-]+", match["words"]))
     numeral = match["numeral"]
-    if not _GROUPED.fullmatch(numeral):
+    if len(numeral) > _LONGEST_NUMERAL or not _GROUPED.fullmatch(numeral):
         return None
     return int(numeral.partition(".")[0].replace(",", ""))
 
@@ -268,9 +273,9 @@ def parse_yes_no(text: str) -> str | None:
 
 # Sets of labels
 
-_PREFIX = re.compile(r"\s*[*_#>]*\s*(?:final\s+)?answer[*_]*\s*[:：][*_]*\s*", re.IGNORECASE)
+_PREFIX = re.compile(r"[*_#>]*\s*(?:final\s+)?answer[*_]*\s*[:：][*_]*\s*", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[,;|/+\n\r、•·]+")
-_BULLET = re.compile(r"\s*(?:[-*–]\s+|\d{1,2}[.)]\s+)")
+_BULLET = re.compile(r"\A\s*(?:[-*–]\s+|\d{1,2}[.)]\s+)")
 _NOT_APPLICABLE = re.compile(r"\bn\s?/\s?a\b")
 
 
@@ -289,16 +294,22 @@ def split_labels(text: str, known: frozenset[str] = NO_LABELS) -> list[str]:
     text = _NOT_APPLICABLE.sub("na", unicodedata.normalize("NFKC", text).casefold()).strip("[](){} \t\r\n")
     out: list[str] = []
     for piece in _SEPARATOR.split(text):
-        words = plain(_BULLET.sub("", piece, count=1)).split()
+        words = plain(_BULLET.sub("", piece)).split()
         parts = [" ".join(part) for is_and, part in groupby(words, "and".__eq__) if not is_and]
         start = 0
         while start < len(parts):
-            end = len(parts) if known else start + 1
+            end = min(len(parts), start + _most_parts(known))
             while end > start + 1 and canonical(" and ".join(parts[start:end])) not in known:
                 end -= 1
             out.append(canonical(" and ".join(parts[start:end])))
             start = end
     return out
+
+
+@lru_cache(maxsize=256)
+def _most_parts(known: frozenset[str]) -> int:
+    """Return how many parts between "and" the longest of the labels has, at least 1."""
+    return max((label.count(" and ") for label in known), default=0) + 1
 
 
 @lru_cache(maxsize=65536)
@@ -335,6 +346,7 @@ def normalize_answer(text: str, kind: Kind = "labels", known: frozenset[str] = N
     known
         Canonical labels, for `split_labels`. A label among them is no refusal ("unclear" may be one).
     """
+    text = text.strip()
     text = text[match.end() :] if (match := _PREFIX.match(text)) else text
     said = plain(text)
     if not said:

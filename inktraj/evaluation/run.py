@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -397,7 +398,7 @@ def _nearest(outcome: Outcome, sample: Sample, others: Sequence[Sample], evaluat
 def _costs(tally: Tally, answers: Iterable[Answer], model: VLM) -> dict[str, Any]:
     """Of this run, and of all replies in the folder."""
     known = list(answers)
-    prices = [cost_of(answer.reply, model, batch=bool(answer.batch)) for answer in known]
+    prices = [cost_of(a.reply, model, day=_day(a.at), batch=bool(a.batch)) for a in known]
     return {
         "replies": len(known),
         "replies_of_this_run": tally.answered,
@@ -408,6 +409,14 @@ def _costs(tally: Tally, answers: Iterable[Answer], model: VLM) -> dict[str, Any
         "dollars": None if None in prices else round(sum(price for price in prices if price is not None), 6),
         "dollars_of_this_run": None if tally.dollars is None else round(tally.dollars, 6),
     }
+
+
+def _day(at: str) -> date:
+    """The day on which a reply came, at whose price it was billed; today where the record does not tell."""
+    try:
+        return datetime.fromisoformat(at).astimezone(UTC).date()
+    except ValueError:
+        return datetime.now(UTC).date()
 
 
 def _warnings(data: Dataset, rows: Sequence[Row]) -> list[str]:

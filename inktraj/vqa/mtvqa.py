@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -136,37 +136,31 @@ class MTVQA(Benchmark):
         """Score by all three scorers; any of several golds will do."""
         flags: tuple[str, ...] = () if all(gold.strip() for gold in question.golds) else ("empty-gold",)
         if prediction is None:
-            return Scored(dict.fromkeys(_SCORERS, 0.0), flags=flags)
-        values = {name: _any(right, prediction, question.golds) for name, right in _SCORERS.items()}
+            return Scored(dict.fromkeys((figure.name for figure in self.figures), 0.0), flags=flags)
+        values = _values(prediction, question.golds)
         if not all(map(_composed, (prediction, *question.golds))):
             golds = tuple(unicodedata.normalize("NFC", gold) for gold in question.golds)
-            nfc = unicodedata.normalize("NFC", prediction)
-            if any(values[name] != _any(right, nfc, golds) for name, right in _SCORERS.items()):
+            if values != _values(unicodedata.normalize("NFC", prediction), golds):
                 flags += ("unicode-form-decides",)
         return Scored(values, prediction.strip().lower().replace(".", ""), flags=flags)
 
 
-def _exact(prediction: str, gold: str) -> bool:
-    return prediction.strip() == gold.strip()
-
-
-def _official(prediction: str, gold: str) -> bool:
-    return gold.strip().lower() in prediction.strip().lower().replace(".", "")
-
-
-def _vlmevalkit(prediction: str, gold: str) -> bool:
-    return gold.strip().lower().replace(".", "") in prediction.strip().lower().replace(".", "")
-
-
-_SCORERS: Mapping[str, Callable[[str, str], bool]] = {
-    "contains-official": _official,
-    "contains-vlmevalkit": _vlmevalkit,
-    "exact": _exact,
-}
-
-
-def _any(right: Callable[[str, str], bool], prediction: str, golds: tuple[str, ...]) -> float:
-    return float(any(right(prediction, gold) for gold in golds))
+def _values(prediction: str, golds: tuple[str, ...]) -> dict[str, float]:
+    """Return what each scorer says; any of the golds will do."""
+    stripped = prediction.strip()
+    without_dots = stripped.lower().replace(".", "")
+    official = vlmevalkit = exact = False
+    for gold in golds:
+        bare = gold.strip()
+        lower = bare.lower()
+        official = official or lower in without_dots
+        vlmevalkit = vlmevalkit or lower.replace(".", "") in without_dots
+        exact = exact or bare == stripped
+    return {
+        "contains-official": float(official),
+        "contains-vlmevalkit": float(vlmevalkit),
+        "exact": float(exact),
+    }
 
 
 def _composed(text: str) -> bool:

@@ -80,6 +80,7 @@ class Outcome:
     stopped: str = ""
     warnings: Sequence[str] = ()
     replies: Mapping[str, Reply] = field(default_factory=dict)
+    _grouped: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict, repr=False)
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -103,9 +104,8 @@ class Outcome:
         over = [figure.over for figure in self.benchmark.figures if figure.over]
         out = {}
         for breakdown in dict.fromkeys([*self.benchmark.breakdowns, *over]):
-            labels = [group_of(result, breakdown) for result in self.scored]
-            places = group_places(labels, len(labels))
-            out[breakdown] = {label: self._summaries(places[label]) for label in places if label}
+            places = self._places(breakdown)
+            out[breakdown] = {label: self._summaries(places[label]) for label in places}
         return out
 
     @cached_property
@@ -122,17 +122,24 @@ class Outcome:
         Its interval is of whole images drawn: the groups (nine languages) are no sample of groups.
         """
         column = self._columns[figure.name]
-        labels = [group_of(result, figure.over) for result in self.scored] if figure.over else []
         weights = np.full(len(column), np.nan)
-        for label, places in group_places(labels, len(labels)).items():
+        for places in self._places(figure.over).values() if figure.over else ():
             known = places[~np.isnan(column[places])]
-            if label and len(known):
+            if len(known):
                 weights[known] = 1 / len(known)
         count = int((~np.isnan(weights)).sum())
         if not count:
             return None
         found = bootstrap(column * weights, per=weights, clusters=self._clusters.tolist())
         return Summary(found.value, None, found.low, found.high, count, len(column) - count)
+
+    def _places(self, breakdown: str) -> dict[str, NDArray[np.int64]]:
+        """Return where the results of each group stand among the scored ones."""
+        if breakdown not in self._grouped:
+            labels = [group_of(result, breakdown) for result in self.scored]
+            found = group_places(labels, len(labels))
+            self._grouped[breakdown] = {label: places for label, places in found.items() if label}
+        return self._grouped[breakdown]
 
     def _summaries(self, places: NDArray[np.int64]) -> dict[str, Summary]:
         columns = {name: column[places] for name, column in self._columns.items()}

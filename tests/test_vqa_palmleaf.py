@@ -244,15 +244,17 @@ def test_reference_answers_are_right_and_others_are_told_apart(leaf, local):
     wrong = next(q for q in questions if q.kind == "count")
     results += [Result(wrong, said, "ok", leaf.score(said, wrong)) for said in ("7", "4", "none of these", "4")]
     results.append(Result(wrong, None, "error", leaf.score(None, wrong)))
-    table, errors = leaf.extras(results)
+    table, crossed, errors = leaf.extras(results)
     assert table.file == "per_category_metrics.csv"
     rows = {row[:2]: dict(zip(table.head[2:], row[2:], strict=True)) for row in table.rows}
-    assert len(rows) == 8 + 8 + 64
-    assert rows["line count", "all"]["Questions"] == 20
-    assert rows["line count", "all"]["EM"] == 80
-    assert rows["line count", "all"]["W1"] == 90
-    assert rows["legibility", "all"]["W1"] is None
-    assert rows["line count", "balinese"]["Questions"] == 6
+    assert len(rows) == 8 + 8
+    assert rows["category", "line count"]["Questions"] == 20
+    assert rows["category", "line count"]["EM"] == 80
+    assert rows["category", "line count"]["W1"] == 90
+    assert rows["category", "legibility"]["W1"] is None
+    assert rows["collection", "balinese"]["Questions"] == 20
+    cells = {row[0]: dict(zip(crossed.head[1:], row[1:], strict=True)) for row in crossed.rows}
+    assert cells["line count"] == {name.lower(): 33.33 if name == "Balinese" else 100 for name in COLLECTIONS}
     assert errors.rows == (("-1", 2, 10.0), ("0", 16, 80.0), ("+2", 1, 5.0), ("no number", 1, 5.0))
 
 

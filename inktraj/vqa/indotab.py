@@ -127,7 +127,7 @@ def other_script(prediction: str, gold: str, language: str) -> bool | None:
 # The benchmark
 
 _NORM = {"norm": "lower-nodot-nocomma", "empty": "incorrect"}
-_STS = Figure("sts", "STS", "Cosine of the embeddings of prediction and gold; 0 where there is no prediction.")
+_STS = Figure("sts", "STS", "Cosine of the embeddings of prediction and gold; 0 of no prediction.", over="language")
 
 
 class IndoTabVQA(Benchmark):
@@ -142,17 +142,25 @@ class IndoTabVQA(Benchmark):
         }
     )
     figures: tuple[Figure, ...] = (
-        Figure("in_match", "In-Match", "The gold is a substring of the prediction, both normalised.", rules=_NORM),
+        Figure(
+            "in_match",
+            "In-Match",
+            "The gold is a substring of the prediction, both normalised.",
+            over="language",
+            rules=_NORM,
+        ),
         Figure(
             "in_match_tokens",
             "In-Match, tokens",
             "The same, with the gold between token borders.",
+            over="language",
             rules={**_NORM, "borders": "token"},
         ),
         Figure(
             "other_script",
             "Other script",
             "Of answers with letters: most are of another script than the gold's, or the question's where it has none.",
+            over="language",
         ),
     )
     breakdowns = ("language", "answer")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
@@ -21,14 +22,17 @@ from inktraj.vqa.palmleaf_human import HumanBaseline, human_baseline, read_respo
 from inktraj.vqa.palmleaf_questions import PalmLeafQuestion, count_error, read_questions, score_answer
 
 PER_CATEGORY = "per_category_metrics.csv"
-"""The file of the figures by category and by collection, named as the paper names it."""
+"""The file of all figures by category and by collection, named as the paper names its own."""
 
-_ALL = "all"
 _TEXT_ONLY = "-text-only"
 _OPEN = "Answer from what can be seen in the image of the manuscript, without outside knowledge."
 _CONSTRAINED = "Answer from what can be seen in the image of the manuscript, without outside knowledge. {format}"
 
-_RULES = {"norm": "canonical", "empty": "incorrect", "vocabulary": "references"}
+
+def _figure(name: str, label: str, about: str) -> Figure:
+    """Return a figure that is published as the mean over questions; the macro average is over categories."""
+    rules = {"norm": "canonical", "empty": "incorrect", "vocabulary": "references"}
+    return Figure(name, label, about, over="category", rules=rules)
 
 
 class PalmLeafVQA(Benchmark):
@@ -45,14 +49,14 @@ class PalmLeafVQA(Benchmark):
         }
     )
     figures = (
-        Figure("em", "EM", "The answer is the reference; of sets, completely.", rules=_RULES),
-        Figure("f1", "F1", "F1 of the labels, mean over questions.", rules=_RULES),
-        Figure("precision", "Precision", "Share of the named labels that are right.", rules=_RULES),
-        Figure("recall", "Recall", "Share of the right labels that are named.", rules=_RULES),
-        Figure("jaccard", "Jaccard", "Labels in both by labels in either.", rules=_RULES),
-        Figure("count_exact", "Count exact", "Of counts: the number is right.", rules=_RULES),
-        Figure("within_one", "W1", "Of counts: the number is at most one off.", rules=_RULES),
-        Figure("count_error", "Count error", "Of counts that named a number: how far off.", share=False, rules=_RULES),
+        _figure("em", "EM", "The answer is the reference; of sets, completely."),
+        _figure("f1", "F1", "F1 of the labels, mean over questions."),
+        _figure("precision", "Precision", "Share of the named labels that are right."),
+        _figure("recall", "Recall", "Share of the right labels that are named."),
+        _figure("jaccard", "Jaccard", "Labels in both by labels in either."),
+        _figure("count_exact", "Count exact", "Of counts: the number is right."),
+        _figure("within_one", "W1", "Of counts: the number is at most one off."),
+        replace(_figure("count_error", "Count error", "Of counts that named a number: how far off."), share=False),
     )
     breakdowns = ("collection", "category", "task", "cardinality")
     shots_within = "category"
@@ -114,6 +118,7 @@ class PalmLeafVQA(Benchmark):
         """Return figures by category and collection, counting errors, and the human baseline where it is given."""
         known = [result for result in results if result.status != "error"]
         yield _per_category(known, self.figures)
+        yield _crossed(known, self.figures[0])
         yield _count_errors(known)
         if self.human is not None:
             yield _human(self.human, known)
@@ -140,19 +145,32 @@ def _own(question: Question) -> PalmLeafQuestion:
 
 
 def _per_category(results: Sequence[Result], figures: Sequence[Figure]) -> Extra:
-    """Return one row for each category, for each collection, and for each pair of them."""
-    tables: tuple[dict[tuple[str, str], list[Result]], ...] = ({}, {}, {})
-    for result in results:
-        category, collection = (result.question.groups.get(key, "") for key in ("category", "collection"))
-        for table, key in zip(tables, ((category, _ALL), (_ALL, collection), (category, collection)), strict=True):
-            table.setdefault(key, []).append(result)
+    """Return one row for each category and for each collection."""
     rows = tuple(
-        (*key, len(group), *(_percent(group, figure) for figure in figures))
-        for table in tables
-        for key, group in sorted(table.items())
+        (key, name, len(group), *(_percent(group, figure) for figure in figures))
+        for key in ("category", "collection")
+        for name, group in _grouped(results, key).items()
     )
-    head = ("Category", "Collection", "Questions", *(figure.label for figure in figures))
-    return Extra("By category and collection", head, rows, PER_CATEGORY)
+    head = ("Breakdown", "Group", "Questions", *(figure.label for figure in figures))
+    return Extra("By category and by collection", head, rows, PER_CATEGORY)
+
+
+def _crossed(results: Sequence[Result], figure: Figure) -> Extra:
+    """Return one figure by category and collection."""
+    collections = list(_grouped(results, "collection"))
+    rows = []
+    for category, group in _grouped(results, "category").items():
+        cells = _grouped(group, "collection")
+        rows.append((category, *(_percent(cells.get(name, ()), figure) for name in collections)))
+    title = f"{figure.label} by category and collection"
+    return Extra(title, ("Category", *collections), tuple(rows), "category_by_collection.csv")
+
+
+def _grouped(results: Sequence[Result], key: str) -> dict[str, list[Result]]:
+    groups: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda result: result.question.groups.get(key, "")):
+        groups.setdefault(result.question.groups.get(key, ""), []).append(result)
+    return groups
 
 
 def _percent(results: Sequence[Result], figure: Figure) -> float | None:

@@ -110,6 +110,7 @@ _DROPPED = frozenset("'’‘ʼ`´\u00ad\u034f\u200b\u200c\u200d\u200e\u200f\u20
 _PLAIN = _Plain()
 
 
+@lru_cache(maxsize=65536)
 def plain(text: str) -> str:
     """Return text without case, punctuation and surplus white space; NFKC; ``&`` is ``and``.
 

@@ -317,6 +317,21 @@ def test_one_file_for_all_splits_is_told_apart_by_its_records(leaf, tmp_path):
     assert len(leaf.load(tmp_path, None).items) == 4
 
 
+def test_images_lie_beside_their_records_or_are_named_without_a_suffix(leaf, tmp_path):
+    for path in ("images/a.png", "test/b.png", "test/images/c.jpg"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (5, 4)).save(tmp_path / path)
+    Image.new("RGB", (5, 4)).save(tmp_path.parent / "outside.png")
+    rows = [
+        {"id": name, "image": name, "question": "Which script?", "answer": "Khmer", "category": "script"}
+        for name in ("a", "b.png", "c", "images\\a.png", "../outside", "a.jpg")
+    ]
+    (tmp_path / "test" / "records.json").write_text(json.dumps(rows), "utf-8")
+    found = {q.id: q.image for q in leaf.load(tmp_path, "test").items}
+    assert [name for name, image in found.items() if image is None] == ["../outside", "a.jpg"]
+    assert all(image.pixels().shape == (4, 5, 3) for image in found.values() if image is not None)
+
+
 def test_an_empty_or_foreign_folder_is_an_error(leaf, tmp_path):
     with pytest.raises(DataError, match="holds no file of palmleaf-vqa"):
         leaf.load(tmp_path, "test")

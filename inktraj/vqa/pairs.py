@@ -21,6 +21,9 @@ UNNAMED = "any"
 """A split of a manifest that is none: its files are read where those of the others are not there, and each record says
 itself of which split it is."""
 
+_SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".JPG", ".PNG")
+"""What is tried behind a name without a suffix: records may name an image and not its file."""
+
 _ALIASES = {"val": "validation", "dev": "validation", "valid": "validation", "training": "train", "testing": "test"}
 
 
@@ -145,9 +148,10 @@ class _Reader:
             name = str(value.get("path") or where) if isinstance(value, Mapping) else where
             return Image(name, image_bytes(value, "the record")), name
         if value not in self._images:
-            found = find_image(self.folder, value)
-            if found is None and path.parent != self.folder:
-                found = find_image(path.parent, value)
+            places = [self.folder] if path.parent == self.folder else [self.folder, path.parent]
+            forms = [value, *(value + suffix for suffix in _SUFFIXES if not Path(value).suffix)]
+            tried = (find_image(place, form) for place in places for form in forms)
+            found = next((file for file in tried if file is not None), None)
             self._images[value] = None if found is None else Image(value, found)
         return self._images[value], value
 
@@ -168,7 +172,9 @@ class _Reader:
     def pairs(self) -> Pairs:
         notes = []
         if missing := [name for name, image in self._images.items() if image is None]:
-            notes.append(f"images not there: {_counted(missing)}; their questions can be scored, but not asked")
+            notes.append(
+                f"images not there: {_counted(missing)}; their questions can be scored, but not asked with an image"
+            )
         if self._renamed:
             notes.append(f"ids that stand for several questions; renamed were {_counted(self._renamed)}")
         if self._without_split:

@@ -60,6 +60,13 @@ NOTES = {
         "Writers whose words the network never saw are enrolled with part of their words and told apart on the rest, "
         "by one word and by ten together."
     ),
+    "evaluation": (
+        "As many recorded replies as inkGround has words, 430 points each, read, scored, placed and written with a report, "
+        "by two threads and without OCR; peak memory of the first run."
+    ),
+    "parse": "Replies of every dialect and frame, made, cut and spoilt; the time of the slowest hostile text.",
+    "vqa": "100,000 made predictions of each benchmark: read and scored, and with intervals and files.",
+    "wordcuts": "Words of composed lines whose strokes are all found, and no others.",
     "agreement": "What each choice of drawing and reading does to the agreement; see [agreement](agreement.md).",
 }
 

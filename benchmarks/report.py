@@ -61,8 +61,8 @@ NOTES = {
         "by one word and by ten together."
     ),
     "evaluation": (
-        "As many recorded replies as inkGround has words, 430 points each, read, scored, placed and written with a report, "
-        "by two threads and without OCR; peak memory of the first run."
+        "As many recorded replies as inkGround has words, 430 points each, read, scored, placed and written with a "
+        "report, by two threads and without OCR; peak memory of the first run."
     ),
     "parse": "Replies of every dialect and frame, made, cut and spoilt; the time of the slowest hostile text.",
     "vqa": "100,000 made predictions of each benchmark: read and scored, and with intervals and files.",

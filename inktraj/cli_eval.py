@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inktraj.evaluation import EvaluationRun, Watcher
     from inktraj.vlm import Retry
 
-SOME_FAILED = 1
+SOME_FAILED, INTERRUPTED = 1, 130
 
 app = typer.Typer(
     help="Evaluate vision-language models on trajectory recovery.",
@@ -51,7 +51,9 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(help="Samples at most, chosen by the seed.")] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of samples and of the example.")] = 0,
     max_connections: Annotated[int, typer.Option(help="Requests at once.")] = 8,
-    max_cost: Annotated[float | None, typer.Option(help="Dollars after which nothing more is asked.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Dollars of this run after which nothing more is asked.")
+    ] = None,
     batch: Annotated[
         bool, typer.Option("--batch", help="Ask through the provider's batches: half the price, within a day.")
     ] = False,
@@ -89,7 +91,8 @@ def evaluate(
     from inktraj.evaluation.summary import print_table
     from inktraj.vlm import RetryPolicy, load_model
 
-    with _watched(sys.stderr.isatty()) as (watcher, on_retry):
+    folder = out or Path(f"eval-{_safe(model)}-{_safe(data)}")
+    with _interruptible(folder), _watched(sys.stderr.isatty()) as (watcher, on_retry):
         vlm = load_model(
             model,
             base_url=base_url,
@@ -119,7 +122,6 @@ def evaluate(
             placed=placed,
             threads=threads,
         )
-        folder = out or Path(f"eval-{_safe(model)}-{_safe(data)}")
         run = evaluate_model(vlm, data, folder, plan, split=split, watcher=watcher)
     from rich.console import Console
 
@@ -167,6 +169,17 @@ def compare(
 
 def _safe(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-._" else "-" for c in Path(name).name if c != "/") or "run"
+
+
+@contextmanager
+def _interruptible(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"inktraj: interrupted; the replies that came are kept in {folder}, and the same command goes on", err=True
+        )
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager

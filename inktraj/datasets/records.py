@@ -206,6 +206,8 @@ def _unusable(word: dict[str, Any], where: str) -> str:
         )
     if not (text and text.strip()):
         return "it has no text by which it could be asked for"
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        return f"its text {text!r} holds half a character, which no text has"
     sure = word.get("cut_confidence")
     if isinstance(sure, int | float) and sure < LEAST_SURE:
         return f"where it begins and ends in its line is not sure ({sure:.2f}, expected {LEAST_SURE} or more)"

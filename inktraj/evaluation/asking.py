@@ -92,8 +92,8 @@ def ask_all(
     try:
         for task in tasks:
             run.tally.total += 1
-            if run.tally.stopped:
-                continue
+            if run.tally.stopped and run.tally.recorded == run.before:
+                continue  # else there are replies of earlier runs left, which the table is to have
             # A few more than are asked at once, so that pictures are made while answers are waited for.
             while len(pending) >= connections + 2:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
@@ -129,10 +129,9 @@ class _Run(Generic[TaskT]):
         self.keys: dict[tuple[str, str], str] = {}
         self.lock = threading.Lock()
         self.refused = 0
+        self.before = len(journal.keys)
 
     def one(self, task: TaskT) -> None:
-        if self.tally.stopped:
-            return
         ids = tuple(sample.id for sample in task.samples)
         try:
             asked = self.asking(task)
@@ -144,6 +143,8 @@ class _Run(Generic[TaskT]):
             with self.lock:
                 self.tally.recorded += 1
             self._tell()
+            return
+        if self.tally.stopped:
             return
         try:
             reply = self.asking.model.ask(asked.request)
@@ -165,7 +166,11 @@ class _Run(Generic[TaskT]):
             tally.dollars = None if cost is None or tally.dollars is None else tally.dollars + cost
             self.budget.add(cost)
             if self.budget.used_up:
-                tally.stopped = f"${self.budget.spent:.2f} of at most ${self.budget.limit:.2f} were spent"
+                tally.stopped = (
+                    f"what a reply cost is not known, so the limit of ${self.budget.limit:.2f} cannot be kept"
+                    if self.budget.unknown
+                    else f"${self.budget.spent:.2f} of at most ${self.budget.limit:.2f} were spent"
+                )
         self._tell()
 
     def _failed(self, ids: tuple[str, ...], task: AnyTask, error: str, status: int | None) -> None:

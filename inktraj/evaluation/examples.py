@@ -9,6 +9,7 @@ import numpy as np
 
 from inktraj.arclength import resample
 from inktraj.datasets import Dataset, Sample
+from inktraj.datasets.sample import PagePicture
 from inktraj.errors import DataError
 from inktraj.ink import FloatArray, Ink
 
@@ -32,6 +33,9 @@ class Examples:
     def choose(cls, dataset: Dataset, seed: int) -> Examples:
         """Choose words of different writers, or pages where writers are not known, by a seed.
 
+        Pages whose image cannot be opened are passed over, so that one of them does not keep all samples from being
+        asked; where none can be, as with recorded replies, all are taken.
+
         Raises
         ------
         DataError
@@ -40,12 +44,13 @@ class Examples:
         draws = random.Random(seed)
         pages = list(range(len(dataset.pages)))
         draws.shuffle(pages)
-        for fit in (_good, _usable):
+        opened = _Opened()
+        for openable, fit in ((True, _good), (True, _usable), (False, _good), (False, _usable)):
             chosen: list[Sample] = []
             for number in pages:
                 there = [s for s in dataset.pages[number].samples if fit(s)]
                 others = [s for s in there if all(_hand(s) != _hand(other) for other in chosen)]
-                if others:
+                if others and (not openable or opened[others[0].page]):
                     chosen.append(draws.choice(others))
                 if len(chosen) == _ENOUGH:
                     break
@@ -59,6 +64,19 @@ class Examples:
 
 
 _ENOUGH = 3
+
+
+class _Opened(dict[PagePicture, bool]):
+    """Whether pages can be opened; each is tried once."""
+
+    def __missing__(self, picture: PagePicture) -> bool:
+        try:
+            picture.open()
+        except DataError:
+            self[picture] = False
+        else:
+            self[picture] = True
+        return self[picture]
 
 
 def _hand(sample: Sample) -> tuple[str, str]:

@@ -41,7 +41,7 @@ class RunFolder:
             if self.root.exists() and not self.root.is_dir():
                 raise RunError(f"the output {self.root} is a file; expected a folder, or a name that is still free")
             self.root.mkdir(parents=True, exist_ok=True)
-            strange = sorted(path.name for path in self.root.iterdir() if path.name != LOCK)
+            strange = sorted(path.name for path in self.root.iterdir() if path.name != LOCK and not _half(path))
             if strange and not (self.root / SETTINGS).is_file():
                 raise RunError(
                     f"the output folder {self.root} holds files that are not of a run ({strange[0]!r}, …); nothing was "
@@ -49,6 +49,8 @@ class RunFolder:
                 )
             self._lock = locked(self.root / LOCK)
             try:
+                for path in filter(_half, self.root.iterdir()):
+                    path.unlink(missing_ok=True)
                 self._adopt()
             except BaseException:
                 self._lock.close()
@@ -64,12 +66,13 @@ class RunFolder:
         if not path.exists():
             write_bytes(path, json.dumps(self.settings, indent=1, ensure_ascii=False).encode())
             return
+        damaged = f"{path} is damaged, so nobody can tell what its replies answer; use another --out"
         try:
             old = json.loads(path.read_bytes())
-        except ValueError as err:
-            raise ParseError(
-                f"{path} is damaged, so nobody can tell what its replies answer; use another --out"
-            ) from err
+        except (ValueError, RecursionError) as err:
+            raise ParseError(damaged) from err
+        if not isinstance(old, dict):
+            raise ParseError(damaged)
         differ = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
         if differ:
             told = "; ".join(
@@ -78,3 +81,8 @@ class RunFolder:
             raise RunError(
                 f"{self.root} holds replies to other questions: {told}. Use another --out, or the same settings"
             )
+
+
+def _half(path: Path) -> bool:
+    """Whether a file was being written, beside its place, when a run was killed; see `inktraj.io.files.write_bytes`."""
+    return path.name.startswith(".inktraj-") and path.suffix == ".tmp"

@@ -22,6 +22,17 @@ from inktraj.vlm import Reply
 REPLIES = "samples.jsonl"
 ERRORS = "errors.jsonl"
 
+_MOST_PIXELS = 10**9
+
+_WHOLE = (int, type(None))
+_FIELDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(["key", "frame", "text", "stop_reason", "raw_stop", "model", "at"], (str,)),
+    **dict.fromkeys(["input_tokens", "output_tokens", "cached_tokens", "thinking_tokens"], _WHOLE),
+    **dict.fromkeys(["ids", "sent", "original", "corner"], (list,)),
+    "seconds": (int, float),
+    "attempts": (int,),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -80,6 +91,9 @@ class Answer:
     @classmethod
     def of(cls, record: dict[str, Any]) -> Answer:
         """Read a JSON object; KeyError, TypeError or ValueError where it is none of ours."""
+        for name, kinds in _FIELDS.items():
+            if not isinstance(record[name], kinds) or isinstance(record[name], bool):
+                raise TypeError(f"{name} is {record[name]!r}")
         reply = Reply(
             record["text"],
             record["stop_reason"],
@@ -93,8 +107,12 @@ class Answer:
             record["thinking_tokens"],
         )
         sizes = [tuple(map(int, record[name])) for name in ("sent", "original", "corner")]
+        if not all(0 <= side < _MOST_PIXELS for size in sizes for side in size):
+            raise ValueError(f"sizes are {sizes}")
         place = Place((sizes[0][0], sizes[0][1]), (sizes[1][0], sizes[1][1]), (sizes[2][0], sizes[2][1]))
         ids = tuple(map(str, record["ids"]))
+        if not ids:
+            raise ValueError("ids is empty")
         batch = str(record.get("batch", ""))
         return cls(str(record["key"]), ids, str(record["frame"]), place, reply, record["at"], batch)
 
@@ -107,7 +125,7 @@ class Journal:
     RunError
         The file cannot be read or written.
     ParseError
-        A line that is not the last is damaged.
+        A line that is not the last is damaged, or two differ and have one key.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -117,7 +135,13 @@ class Journal:
         self.keys: dict[str, str] = {}
         try:
             cut_torn_line(self._path)
+            texts: dict[str, int] = {}
             for answer in read_answers(folder):
+                if texts.setdefault(answer.key, hash(answer.reply.text)) != hash(answer.reply.text):
+                    raise ParseError(
+                        f"{self._path}: there are two replies with the key {answer.key}, and they differ; only one "
+                        "was asked for, so remove the line that was added"
+                    )
                 self.keys[answer.key] = answer.ids[0]
             self._errors.write_bytes(b"")  # those of an earlier run were tried again or are no longer asked for
         except OSError as err:
@@ -160,7 +184,7 @@ def read_answers(folder: Path) -> Iterator[Answer]:
                 return
             try:
                 yield Answer.of(json.loads(line))
-            except (ValueError, KeyError, TypeError, IndexError) as err:
+            except (ValueError, KeyError, TypeError, IndexError, RecursionError) as err:
                 raise ParseError(
                     f"{path}, line {number}: not a reply as `inktraj eval` writes it ({err}); restore the file, or "
                     "remove the line to have its sample asked again"

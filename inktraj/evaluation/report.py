@@ -43,7 +43,7 @@ from inktraj.evaluation.summary import (
 from inktraj.evaluation.tables import interval, percent, short
 from inktraj.ink import Ink
 from inktraj.io.files import write_bytes
-from inktraj.io.html import content_policy, packed_strokes, script_json
+from inktraj.io.html import FARTHEST, content_policy, packed_strokes, script_json
 from inktraj.metrics.statistics import Summary
 from inktraj.scoring.figures import Figure
 from inktraj.scoring.scores import Twice
@@ -381,7 +381,7 @@ def _drawn(
 def _data(sample: Sample, outcome: Outcome, pixels: NDArray[np.uint8] | None) -> dict[str, Any]:
     """Return what is shown of one outcome; `pixels` are the page's, None for no picture."""
     word, view, beyond = _views(sample, outcome.ink)
-    seen = max(word[2:]) / SIDE  # of page pixels: less is not seen even where the word fills the picture
+    seen = min(max(word[2:]) / SIDE, FARTHEST)  # of page pixels: less is not seen even where the word fills the picture
     data: dict[str, Any] = {"word": word, "view": view, "ref": _thinned(sample.ink.strokes, seen)}
     data["occurrence"] = [sample.occurrence, sample.occurrences]
     if outcome.ink is not None:

@@ -12,6 +12,7 @@ A run folder holds
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -121,7 +122,11 @@ class Plan:
             raise DataError("no coordinate frame to ask for")
         if self.read_as not in ("asked", "auto"):
             raise DataError(f"answers are read as 'asked' or 'auto', not as {self.read_as!r}")
-        for name, least in (("limit", 1), ("max_tokens", 1), ("connections", 1)):
+        if isinstance(self.recognizer, str) and self.recognizer != "ppocr":
+            raise DataError(f"there is no recogniser {self.recognizer!r}; give 'ppocr', or none")
+        if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise DataError(f"temperature is {self.temperature}, expected a number from 0 on")
+        for name, least in (("limit", 1), ("max_tokens", 1), ("connections", 1), ("threads", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise DataError(f"{name} is {value}, expected at least {least}")
@@ -183,19 +188,24 @@ def evaluate_model(
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split)
     vlm = load_model(model) if isinstance(model, str) else model
     wanted = choose_samples(data, plan)
+    # Before anything is written, asked or paid: not all models have batches, and what scores must be there.
     if plan.batch:
-        batch_limits(vlm)  # before anything is written: not all models have batches
-    with RunFolder(folder, _settings(vlm, data, plan)):
+        batch_limits(vlm)
+    plan = replace(plan, style=_style(plan, wanted))
+    own = vlm.describe()["provider"] == "inktraj"
+    examples = Examples.choose(data, plan.seed) if plan.prompt.example and not own else None
+    settings = _settings(vlm, data, plan, examples)
+    with RunFolder(folder, settings):
         started = time.monotonic()
-        if vlm.describe()["provider"] == "inktraj":
+        if own:
             rows, costs, stopped = _own_rows(data, wanted, plan, watcher), dict[str, Any](), ""
         else:
-            rows, costs, stopped = _asked_rows(vlm, data, wanted, plan, folder, watcher)
+            rows, costs, stopped = _asked_rows(vlm, data, wanted, plan, examples, folder, watcher)
         run = EvaluationRun(
             folder,
             data,
             tuple(rows),
-            _settings(vlm, data, plan) | {"signatures": [str(s) for s in rows[0].scores.signatures]},
+            settings | {"signatures": [str(s) for s in rows[0].scores.signatures]},
             costs | {"seconds": round(time.monotonic() - started, 1)},
             len(data) - len(wanted),
             stopped,
@@ -212,13 +222,26 @@ def choose_samples(data: Dataset, plan: Plan) -> list[Sample]:
     return [data[k] for k in sorted(random.Random(plan.seed).sample(range(len(data)), plan.limit))]
 
 
-def _settings(model: VLM, data: Dataset, plan: Plan) -> dict[str, Any]:
+def _style(plan: Plan, wanted: Sequence[Sample]) -> StyleModel | None:
+    """Load the model of style; raises DataError where it cannot be used."""
+    from inktraj.style import StyleModel
+
+    if plan.style is None:
+        return None
+    nameless = next((sample.id for sample in wanted if not sample.writer), "")
+    if nameless:
+        raise DataError(f"style needs the writer of every sample, and the data set does not name that of {nameless}")
+    return StyleModel.load(plan.style) if isinstance(plan.style, str | Path) else plan.style
+
+
+def _settings(model: VLM, data: Dataset, plan: Plan, examples: Examples | None) -> dict[str, Any]:
     """What decides the answers; how many are asked for does not."""
     return {
         "format": RUN_FORMAT,
         "model": dict(model.describe()),
         "dataset": {"name": data.name, "version": data.version, "samples": len(data)},
         "prompt": plan.prompt.fields(),
+        "examples": None if examples is None else [sample.id for sample in examples.samples],
         "max_tokens": plan.max_tokens,
         "temperature": plan.temperature,
         "seed": plan.seed,
@@ -227,11 +250,16 @@ def _settings(model: VLM, data: Dataset, plan: Plan) -> dict[str, Any]:
 
 
 def _asked_rows(
-    model: VLM, data: Dataset, wanted: Sequence[Sample], plan: Plan, folder: Path, watcher: Watcher
+    model: VLM,
+    data: Dataset,
+    wanted: Sequence[Sample],
+    plan: Plan,
+    examples: Examples | None,
+    folder: Path,
+    watcher: Watcher,
 ) -> tuple[list[Row], dict[str, Any], str]:
     """Ask, and read the replies."""
     frames = list(dict.fromkeys(_frame(name, model) for name in plan.frames))
-    examples = Examples.choose(data, plan.seed) if plan.prompt.example else None
     asking = Asking(
         model, plan.prompt, examples, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None
     )

@@ -1,0 +1,218 @@
+"""Runs that are stopped, edited by hand, or meet data that cannot be used: nothing is lost, paid twice, or guessed."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from test_evaluation import FAST, Scribble
+from typer.testing import CliRunner
+
+from inktraj import cli_eval
+from inktraj.datasets import load_dataset
+from inktraj.errors import DataError, ParseError, RunError
+from inktraj.evaluation import Plan, evaluate_model
+from inktraj.evaluation.examples import Examples
+from inktraj.vlm import Price, Reply
+
+DEMO = Path(__file__).parents[1] / "examples" / "demo"
+MANIFEST = """name = "mine"
+version = "1"
+title = "Mine"
+layout = "pages"
+references = "recorded"
+licence = "none"
+citation = "none"
+url = ""
+"""
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_dataset("demo")
+
+
+def run(model, data, out, **options):
+    return evaluate_model(model, data, out, Plan(**(FAST | options)))
+
+
+def copied(folder, edit=lambda pages: None):
+    """Make a data set of the demo's pages, edited."""
+    shutil.copytree(DEMO / "images", folder / "images")
+    pages = [json.loads(line) for line in (DEMO / "pages.jsonl").read_text().splitlines()]
+    edit(pages)
+    (folder / "pages.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    (folder / "manifest.toml").write_text(MANIFEST)
+    return folder
+
+
+# ---------------------------------------------------------------- limits of cost
+
+
+def test_replies_of_earlier_runs_are_counted_where_a_limit_of_cost_ends_this_one(demo, tmp_path):
+    model = Scribble(demo)
+    model.prices = (Price(3.0, 15.0),)  # 1500 and 800 tokens: $0.0165 each
+    first = run(model, demo, tmp_path, limit=40)
+    assert first.costs["dollars"] == pytest.approx(40 * 0.0165)
+    second = run(model, demo, tmp_path, max_cost=0.02, connections=1)
+    assert len(model.asked) == second.costs["replies"] == 42
+    assert second.costs["dollars"] == pytest.approx(42 * 0.0165)
+    assert second.costs["dollars_of_this_run"] == pytest.approx(2 * 0.0165)
+    assert (second.rows[0].kinds["ok"], second.rows[0].kinds["error"]) == (42, 50)
+    assert "$0.03 of at most $0.02 were spent" in second.stopped
+
+
+def test_a_limit_of_cost_that_cannot_be_kept_says_so(demo, tmp_path):
+    class Silent(Scribble):
+        def ask(self, request):
+            reply = super().ask(request)
+            return Reply(reply.text, "end", None, None, reply.model)
+
+    model = Silent(demo)
+    model.prices = (Price(3.0, 15.0),)
+    found = run(model, demo, tmp_path, max_cost=1.0, connections=1)
+    assert len(model.asked) == 1
+    assert found.stopped == "what a reply cost is not known, so the limit of $1.00 cannot be kept"
+
+
+# ---------------------------------------------------------------- the folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": None},
+        {"text": 5},
+        {"text": {"a": 1}},
+        {"ids": []},
+        {"ids": "abc"},
+        {"key": None},
+        {"model": None},
+        {"input_tokens": "12"},
+        {"input_tokens": True},
+        {"seconds": "x"},
+        {"sent": [-5, 1]},
+        {"sent": [5]},
+        {"corner": [10**400, 0]},
+        "[" * 100_000,
+        "\0" * 10,
+        "[1, 2]",
+    ],
+)
+def test_a_line_that_is_no_reply_is_told_and_nothing_is_asked(change, demo, tmp_path):
+    model = Scribble(demo)
+    run(model, demo, tmp_path, limit=3)
+    place = tmp_path / "samples.jsonl"
+    lines = place.read_text().splitlines()
+    lines[1] = change if isinstance(change, str) else json.dumps(json.loads(lines[1]) | change)
+    place.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ParseError, match="line 2: not a reply as"):
+        run(model, demo, tmp_path, limit=3)
+    assert len(model.asked) == 3
+
+
+def test_two_replies_to_one_request(demo, tmp_path):
+    model = Scribble(demo)
+    before = run(model, demo, tmp_path, limit=3)
+    place = tmp_path / "samples.jsonl"
+    text = place.read_text()
+    place.write_text(text + text)
+    again = run(model, demo, tmp_path, limit=3)
+    assert again.costs["replies"] == 3
+    assert again.rows[0].scores.figures == before.rows[0].scores.figures
+    place.write_text(text + text.replace('"text": "[(', '"text": "[(9, 9, 1), ('))
+    with pytest.raises(ParseError, match="two replies with the key"):
+        run(model, demo, tmp_path, limit=3)
+    assert len(model.asked) == 3
+
+
+def test_what_a_kill_left_half_written_is_no_stranger(demo, tmp_path):
+    left = tmp_path / ".inktraj-0123456789abcdef.tmp"
+    left.write_text('{"format": "inktr')
+    assert run(Scribble(demo), demo, tmp_path, limit=2).rows[0].kinds["ok"] == 2
+    assert not left.exists()
+    (tmp_path / "settings.json").unlink()
+    with pytest.raises(RunError, match="not of a run"):
+        run(Scribble(demo), demo, tmp_path, limit=2)
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", '{"a"', "[" * 100_000])
+def test_damaged_settings(text, demo, tmp_path):
+    run(Scribble(demo), demo, tmp_path, limit=2)
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(ParseError, match="damaged"):
+        run(Scribble(demo), demo, tmp_path, limit=2)
+
+
+def test_what_scores_is_looked_at_before_anything_is_asked(demo, tmp_path):
+    model = Scribble(demo)
+    for options, told in (
+        ({"recognizer": "pp-ocr"}, "no recogniser 'pp-ocr'"),
+        ({"threads": -1}, "threads is -1"),
+        ({"temperature": float("nan")}, "temperature is nan"),
+        ({"style": tmp_path / "none.onnx"}, "none.onnx"),
+    ):
+        with pytest.raises(DataError, match=told):
+            run(model, demo, tmp_path / "run", **options)
+    assert not model.asked
+    assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_says_where_the_replies_are(monkeypatch, tmp_path):
+    from inktraj import evaluation
+    from inktraj.cli import app
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluation, "evaluate_model", stopped)
+    done = CliRunner().invoke(app, ["eval", "--model", "inktraj", "--out", str(tmp_path / "run")])
+    assert done.exit_code == cli_eval.INTERRUPTED == 130
+    assert f"kept in {tmp_path / 'run'}" in done.output
+
+
+# ---------------------------------------------------------------- data
+
+
+def test_a_page_that_cannot_be_opened_costs_its_own_words_only(demo, tmp_path):
+    shown = Examples.choose(demo, 0).samples[0].page_id
+    folder = copied(tmp_path / "data")
+    (folder / "images" / f"{shown}.jpg").write_bytes(b"\xff\xd8\xff")
+    data = load_dataset(folder)
+    assert shown not in {sample.page_id for sample in Examples.choose(data, 0).samples}
+    found = run(Scribble(data), data, tmp_path / "run")
+    lost = {outcome.id for outcome in found.rows[0].outcomes if outcome.kind == "error"}
+    assert lost == {sample.id for sample in data if sample.page_id == shown}
+    assert found.rows[0].kinds["ok"] == len(data) - len(lost)
+    # The page is mended: another example would be shown, and all asked and paid anew.
+    shutil.copy(DEMO / "images" / f"{shown}.jpg", folder / "images")
+    with pytest.raises(RunError, match="examples is"):
+        run(Scribble(data), data, tmp_path / "run")
+
+
+def test_examples_where_no_page_can_be_opened(demo, tmp_path):
+    folder = copied(tmp_path / "data")
+    shutil.rmtree(folder / "images")
+    chosen = Examples.choose(load_dataset(folder), 0).samples
+    assert len({sample.writer for sample in chosen}) == len(chosen) > 1
+
+
+def test_a_reference_far_off_its_page_does_not_end_the_run(tmp_path):
+    def far(pages):
+        pages[0]["words"][0]["strokes"][0][0] = 1e300
+
+    data = load_dataset(copied(tmp_path / "data", far))
+    found = run(
+        Scribble(data, write=lambda text, request: "[(1, 2, 1), (30, 40, 0)]"), data, tmp_path / "run", limit=92
+    )
+    assert found.rows[0].kinds["ok"] == 92
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_text_with_half_a_character_is_no_sample(tmp_path):
+    def halve(pages):
+        pages[0]["words"][3]["text"] = "a\ud800b"
+
+    data = load_dataset(copied(tmp_path / "data", halve))
+    assert len(data) == 91
+    assert "half a character" in str(data.skipped[0])

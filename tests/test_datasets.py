@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -27,6 +28,7 @@ from inktraj.datasets.iamondb import (
     words_of,
     writer_of,
 )
+from inktraj.datasets.manifest import demo_folder
 from inktraj.datasets.opening import FOLDER_VARIABLE, find
 from inktraj.datasets.prepare import prepare
 from inktraj.datasets.statistics import draw, statistics
@@ -51,7 +53,7 @@ FAKES = {"segmenter": "fake_parts:Bars", "recoverer": "fake_parts:Middle", "reco
 def test_every_manifest_can_be_used(path):
     manifest = read_manifest(path)
     assert manifest.name == path.stem
-    assert manifests()[manifest.name] == manifest
+    assert replace(manifests()[manifest.name], place="") == replace(manifest, place="")  # the package may be elsewhere
     assert manifest.licence
     assert manifest.citation
     assert manifest.url.startswith("https://") or not manifest.url
@@ -828,16 +830,16 @@ def test_list_tells_what_is_known_and_where(run, monkeypatch):
     code, out, _ = run("list")
     assert code == 0
     assert "demo 1: Made notes with their true pen movement, shipped with the package\n" in out
-    assert str(DEMO) in out
+    assert str(demo_folder()) in out
     assert "not found; Unpack" in out
     rows = json.loads(run("list", "--json")[1])
-    assert {row["name"]: row["found"] for row in rows}["demo"] == str(DEMO)
+    assert {row["name"]: row["found"] for row in rows}["demo"] == str(demo_folder())
 
 
 def test_verify_tells_all_problems(run, folder):
     assert run("verify", "demo")[:2] == (
         0,
-        f"demo in {DEMO}: files 6; pages 4; words 92; skipped 0; not kept 0\nall is as it should be\n",
+        f"demo in {demo_folder()}: files 6; pages 4; words 92; skipped 0; not kept 0\nall is as it should be\n",
     )
     (folder / "images" / "note2.jpg").unlink()
     change(folder, lambda records: records[2].update(words=[]))

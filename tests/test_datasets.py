@@ -31,6 +31,7 @@ from inktraj.datasets.iamondb import (
 from inktraj.datasets.manifest import demo_folder
 from inktraj.datasets.opening import FOLDER_VARIABLE, find
 from inktraj.datasets.prepare import prepare
+from inktraj.datasets.records import image_by_source, image_within
 from inktraj.datasets.statistics import draw, statistics
 from inktraj.datasets.verification import verify
 from inktraj.errors import DataError, ParseError, RunError
@@ -676,6 +677,62 @@ def test_a_stopped_run_is_taken_up_and_gives_the_same_files(prepared, tmp_path):
     again = prepare(IAM, tmp_path / "out")
     assert (again.pages, again.reused) == (2, 1)
     assert files_of(tmp_path / "out") == files_of(prepared.out)
+
+
+def test_what_a_kill_or_a_hand_left_is_done_anew(prepared, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".inktraj-0123456789abcdef.tmp").write_text('{"format": "inktr')
+    assert prepare(IAM, out).reused == 0
+    record = out / "forms" / "a01-000u.json"
+    record.write_bytes(record.read_bytes()[:50])
+    (out / "images" / "b02-013z.png").unlink()
+    assert prepare(IAM, out).reused == 0
+    (out / ".inktraj-0123456789abcdef.tmp").unlink()
+    assert files_of(out) == files_of(prepared.out)
+    shutil.rmtree(out)
+    out.mkdir()
+    (out / "forms").mkdir()
+    with pytest.raises(RunError, match="not of an earlier run"):
+        prepare(IAM, out)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000])
+def test_a_name_that_no_file_can_have_is_not_found(name, tmp_path):
+    page = json.loads((DEMO / "pages.jsonl").read_text().splitlines()[0]) | {"image": name, "source": name}
+    for finder in (image_within, image_by_source(None), image_by_source(tmp_path)):
+        assert finder(page, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "word", "told"),
+    [
+        ({"pen": 1e308}, {}, "pen is 1e"),
+        ({"pen": -1}, {}, "pen is -1"),
+        ({"pen": "2"}, {}, "pen is '2'"),
+        ({}, {"writer": 5}, "writer is 5, expected a string"),
+    ],
+)
+def test_records_that_would_fail_later(change, word, told, tmp_path):
+    page = json.loads((DEMO / "pages.jsonl").read_text().splitlines()[0]) | change
+    page["words"][0] |= word
+    (tmp_path / "pages.jsonl").write_text(json.dumps(page) + "\n")
+    shutil.copy(DEMO.parents[1] / "data_manifests" / "demo.toml", tmp_path / "manifest.toml")
+    with pytest.raises(ParseError, match=told):
+        load_dataset(tmp_path)
+
+
+def test_a_pattern_that_cannot_be_searched_for(tmp_path):
+    text = (ROOT / "data_manifests" / "demo.toml").read_text()
+    (tmp_path / "manifest.toml").write_text(text.replace('path = "README.md"', 'path = "images/**x"'))
+    with pytest.raises(ParseError, match=r"a \*\* that is not a whole folder"):
+        read_manifest(tmp_path / "manifest.toml")
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_of_no_forms(limit, tmp_path):
+    with pytest.raises(DataError, match=f"limit is {limit}, expected at least 1"):
+        prepare(IAM, tmp_path / "out", limit=limit)
 
 
 def test_a_form_whose_counts_differ_is_told_and_not_guessed(iam, tmp_path):

@@ -150,6 +150,10 @@ def _rules(data: Mapping[str, Any], where: str) -> list[FileRule]:
         path, count, digest = _text(row, "path", where), row.get("count"), row.get("sha256", "")
         if not path or Path(path).is_absolute() or ".." in Path(path).parts:
             raise ParseError(f"{where}: the path {path!r} in files does not lie within the data set's folder")
+        if any("**" in part and part != "**" for part in Path(path).parts):
+            raise ParseError(
+                f"{where}: the path {path!r} in files has a ** that is not a whole folder, expected a/**/b"
+            )
         if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
             raise ParseError(f"{where}: the count of {path} is {count!r}, expected a whole number from 1")
         if digest and not (isinstance(digest, str) and _SHA256.fullmatch(digest)):

@@ -73,6 +73,8 @@ def prepare(
         `out` holds something else, or results of other settings; it cannot be written.
     """
     root, out = Path(root), Path(out)
+    if limit is not None and limit < 1:
+        raise DataError(f"limit is {limit}, expected at least 1")
     forms, problems = find_forms(root)
     manifest = manifests()["iam-ondb"]
     splits, more = read_splits(root, manifest.splits, [form.id for form in forms])
@@ -84,7 +86,7 @@ def prepare(
         if progress:
             progress(number, len(forms))
         path = out / FORMS / f"{form.id}.json"
-        if path.is_file():
+        if _is_done(path, out):
             reused += 1
         else:
             try:
@@ -101,6 +103,15 @@ def prepare(
     return _finish(out, manifest, done, reused, problems)
 
 
+def _is_done(path: Path, out: Path) -> bool:
+    """Whether a form's record is there and whole, and its image."""
+    try:
+        image = json.loads(json.loads(path.read_bytes())["page"])["image"]
+        return Path(out / image).is_file()
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+
+
 def _adopt(out: Path, root: Path, overwrite: bool) -> None:
     settings: dict[str, Any] = {"format": _FORMAT, "source": str(root.resolve())}
     settings |= {"scale": SCALE, "pen": PEN, "margin": MARGIN, "pitch": PITCH}
@@ -108,9 +119,10 @@ def _adopt(out: Path, root: Path, overwrite: bool) -> None:
         raise RunError(f"the output {out} is a file; expected a folder, or a name that is still free")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        others = sorted(p.name for p in out.iterdir() if p.name not in _OURS and not p.name.startswith(".inktraj-"))
-        if others or (any(out.iterdir()) and not (out / SETTINGS).is_file()):
-            example = (others or [p.name for p in out.iterdir()])[0]
+        there = sorted(p.name for p in out.iterdir() if not p.name.startswith(".inktraj-"))  # what a kill left
+        others = [name for name in there if name not in _OURS]
+        if others or (there and not (out / SETTINGS).is_file()):
+            example = (others or there)[0]
             raise RunError(
                 f"the output folder {out} holds files that are not of an earlier run ({example!r}, …); nothing was "
                 "touched. Name an empty or a new folder with --out"
@@ -119,11 +131,12 @@ def _adopt(out: Path, root: Path, overwrite: bool) -> None:
             _clear(out)
         if (out / SETTINGS).is_file():
             _compare(out, settings)
+        else:  # first of all: a kill right after leaves a folder that is known as ours
+            write_text(out / SETTINGS, json.dumps(settings, indent=1) + "\n")
         for name in (FORMS, IMAGES):
             (out / name).mkdir(exist_ok=True)
     except OSError as err:
         raise RunError(f"cannot write {out}: {err.strerror or err}; are its rights and the disk in order?") from err
-    write_text(out / SETTINGS, json.dumps(settings, indent=1) + "\n")
 
 
 def _clear(out: Path) -> None:

@@ -31,6 +31,8 @@ PAGES = "pages.jsonl"
 LEAST_SURE = 0.5
 """Words whose cut from a line is less sure are no samples."""
 
+_WIDEST_PEN = 1000
+
 FindImage = Callable[[dict[str, Any], Path], Source | None]
 """Page record and folder → where the page's image is; None where it is not found."""
 
@@ -194,6 +196,8 @@ def _page_record(line: bytes, where: str) -> dict[str, Any]:
     for key in ("image", "source", "sha256", "writer", "split", "verdict"):
         if not isinstance(record.get(key), str | None):
             raise ParseError(f"{where}: {key} is {record[key]!r}, expected a string")
+    if (pen := record.get("pen")) is not None and not (isinstance(pen, int | float) and 0 <= pen <= _WIDEST_PEN):
+        raise ParseError(f"{where}: pen is {pen!r}, expected its width in pixels")
     return record
 
 
@@ -204,6 +208,8 @@ def _unusable(word: dict[str, Any], where: str) -> str:
         raise ParseError(
             f"{where}: text is {text!r} and strokes a {type(strokes).__name__}, expected a string and a list"
         )
+    if not isinstance(word.get("writer"), str | None):
+        raise ParseError(f"{where}: writer is {word['writer']!r}, expected a string")
     if not (text and text.strip()):
         return "it has no text by which it could be asked for"
     if any("\ud800" <= char <= "\udfff" for char in text):
@@ -245,11 +251,15 @@ def image_within(record: dict[str, Any], root: Path) -> Source | None:
     if not name:
         return None
     path = root / name
-    if not path.resolve().is_relative_to(root.resolve()):
+    try:
+        within, there = path.resolve().is_relative_to(root.resolve()), path.is_file()
+    except (OSError, ValueError):  # no name that a file can have
+        return None
+    if not within:
         raise DataError(
             f"page {record['page_id']!r}: its image {name!r} lies outside of {root}, expected a path within it"
         )
-    return Source(record["page_id"], str(path)) if path.is_file() else None
+    return Source(record["page_id"], str(path)) if there else None
 
 
 _PAGE_OF_FILE = re.compile(r"#page=(\d+)$")
@@ -266,7 +276,10 @@ def image_by_source(images: Path | None) -> FindImage:
         if images is not None:
             parts = Path(told).parts
             places[:0] = [images.joinpath(*parts[i:]) for i in range(len(parts)) if not Path(*parts[i:]).is_absolute()]
-        return next((found for place in places if (found := _existing(record["page_id"], str(place)))), None)
+        try:
+            return next((found for place in places if (found := _existing(record["page_id"], str(place)))), None)
+        except (OSError, ValueError):  # no name that a file can have
+            return None
 
     return find
 

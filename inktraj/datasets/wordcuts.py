@@ -26,6 +26,8 @@ from inktraj.ink import FloatArray
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+_TOLD = 80  # letters of a line that an error quotes
+
 STOPS = ".,"
 """Marks that are one small stroke on the base line, with which no word begins."""
 
@@ -94,9 +96,10 @@ def cut_words(strokes: Sequence[FloatArray], words: Sequence[str], weights: Weig
     if not words or not all(words):
         raise DataError("a line needs words to be cut into, none of them empty")
     if len(strokes) < len(words):
+        told = " ".join(words)
         raise DataError(
-            f"{len(strokes)} strokes cannot be cut into the {len(words)} words {' '.join(words)!r}; does the text "
-            "belong to the line?"
+            f"{len(strokes)} strokes cannot be cut into the {len(words)} words "
+            f"{told if len(told) <= _TOLD else told[:_TOLD] + '…'!r}; does the text belong to the line?"
         )
     line = _Line(strokes, words, weights)
     cuts, sure = line.best()

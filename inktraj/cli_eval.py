@@ -39,6 +39,9 @@ def evaluate(
     data: Annotated[str, typer.Option(help="Name or folder of the data set.")] = "demo",
     out: Annotated[Path | None, typer.Option(help="Run folder; eval-MODEL-DATA unless given.")] = None,
     split: Annotated[str | None, typer.Option(help="Only this part of the data set.")] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Where a pseudo-label run's page images are now, if they have moved.")
+    ] = None,
     input: Annotated[str, typer.Option(help="What is shown: page or crop.")] = "page",
     per: Annotated[str, typer.Option(help="A request for each word, or for all of a page: word or page.")] = "word",
     form: Annotated[str, typer.Option(help="How points are to be written: tuples or tokens.")] = "tuples",
@@ -122,7 +125,7 @@ def evaluate(
             placed=placed,
             threads=threads,
         )
-        run = evaluate_model(vlm, data, folder, plan, split=split, watcher=watcher)
+        run = evaluate_model(vlm, data, folder, plan, split=split, images=images, watcher=watcher)
     from rich.console import Console
 
     print_table(run, Console())

@@ -1,5 +1,6 @@
 """`inktraj eval`: prompts, views, the journal, asking with faults and kills, outcomes, the whole way to a report."""
 
+import gc
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import pytest
 from fake_provider import FakeProvider
 from typer.testing import CliRunner
 
+from inktraj import vlm
 from inktraj.cli import app
 from inktraj.datasets import load_dataset
 from inktraj.errors import DataError, ParseError, RunError
@@ -29,12 +31,31 @@ from inktraj.ink import Frame, Ink
 from inktraj.io.images import find_sources
 from inktraj.metrics import Normalization
 from inktraj.parse import FRAME_NAMES, CoordinateFrame, parse
-from inktraj.vlm import ImageLimits, Picture, Reply, RetryPolicy, load_model
+from inktraj.vlm import ImageLimits, Picture, Reply, RetryPolicy
 
 ROOT = Path(__file__).parents[1]
 SMALL = ImageLimits("box", long_edge=700)
 QUICK = RetryPolicy(first=0.01, longest=0.05, seed=0)
 FAST = {"placed": False, "connections": 4}
+
+
+# Connections that a server broke off warn when they are collected, which is made to happen in here.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+OPEN = []
+
+
+def load_model(*arguments, **options):
+    """A model that is closed at the end of the test; the SDKs' sockets would warn at any time after it."""
+    OPEN.append(vlm.load_model(*arguments, **options))
+    return OPEN[-1]
+
+
+@pytest.fixture(autouse=True)
+def closed_models():
+    yield
+    while OPEN:
+        OPEN.pop().close()
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -201,7 +201,7 @@ def test_a_broken_line_costs_its_word_only(tmp_path):
     assert [word.status for word in scores.words] == ["invalid", "invalid", "valid"]
     assert scores.words[0].reason.startswith(f"{tmp_path / 'all.jsonl'}, line 1, column")
     assert "strokes is a string" in scores.words[1].reason
-    assert [where.rpartition(", ")[2] for where in scores.unread] == ["line 4", "line 5"]
+    assert [where.rpartition(", ")[2] for where in scores.unread] == ["line 1", "line 2", "line 4", "line 5"]
 
 
 @pytest.mark.parametrize(

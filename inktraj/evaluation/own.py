@@ -69,9 +69,12 @@ def _words(sample: Sample, reader: Any) -> list[_Found]:
 def _on_page(sample: Sample, found: Sequence[_Found]) -> Outcome:
     wanted = sample.text.casefold()
     alike = [Levenshtein.normalized_similarity(word.reading.casefold(), wanted) for word in found]
-    exact = [k for k, value in enumerate(alike) if value == 1.0]
-    if len(exact) >= sample.occurrence:
-        chosen = exact[sample.occurrence - 1]
+    exact = [k for k, word in enumerate(found) if word.reading == sample.text]
+    exact = exact or [k for k, value in enumerate(alike) if value == 1.0]
+    if exact:
+        # Where a reading is wrong somewhere, fewer or more are found than there are: the one as far along is meant.
+        along = (sample.occurrence - 1) / max(sample.occurrences - 1, 1)
+        chosen = exact[round(along * (len(exact) - 1)) if len(exact) != sample.occurrences else sample.occurrence - 1]
     elif alike and max(alike) >= ALIKE:
         chosen = max(range(len(alike)), key=lambda k: alike[k])
     else:

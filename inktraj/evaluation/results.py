@@ -66,7 +66,7 @@ class Outcome:
     scored_as: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Row:
     """One line of the table: a model asked in one coordinate frame.
 
@@ -93,6 +93,10 @@ class Row:
     scores: Scores
     resolved: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items() if count)
+        return f"<Row {self.name}: {told}>"
+
     @cached_property
     def kinds(self) -> dict[Kind, int]:
         """How many samples have each outcome."""
@@ -111,7 +115,7 @@ class Row:
         return sum(shares) / len(shares) if shares else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EvaluationRun:
     """All that `report.html`, `summary.md` and `run.json` tell.
 
@@ -143,3 +147,6 @@ class EvaluationRun:
     limited: int = 0
     stopped: str = ""
     warnings: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return f"<EvaluationRun on {self.dataset.name} in {self.folder}: {', '.join(map(repr, self.rows))}>"

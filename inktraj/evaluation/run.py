@@ -5,8 +5,9 @@ A run folder holds
 * ``settings.json``: what decides the answers; a folder is never used for others;
 * ``samples.jsonl``: every reply as it came; ``errors.jsonl``: what could not be asked in the last run;
   ``batches.jsonl``: the provider's batches, where they are used;
-* ``run.json``, ``scores.parquet`` (``scores-FRAME.parquet`` where several frames were asked for), ``summary.md`` and
-  ``report.html``: made anew at the end of every run from all replies.
+* ``prompt.txt``: the first request as text;
+* ``run.json``, ``scores.parquet`` and ``predictions.jsonl`` (``scores-FRAME.parquet`` … where several frames were asked
+  for), ``summary.md`` and ``report.html``: made anew at the end of every run from all replies.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ from inktraj.evaluation.placement import best_placement
 from inktraj.evaluation.prompts import Prompt
 from inktraj.evaluation.results import RUN_FORMAT, EvaluationRun, Outcome, Row
 from inktraj.evaluation.tasks import Asking, Task, tasks_of
-from inktraj.io.files import write_bytes
+from inktraj.io import InkRecord, write_ink
+from inktraj.io.files import write_bytes, write_text
 from inktraj.metrics import Evaluation
 from inktraj.metrics.trajectory import for_each
 from inktraj.parse import FRAME_NAMES, CoordinateFrame
 from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
 from inktraj.scoring.sources import Word
-from inktraj.vlm import VLM, cost_of, load_model
+from inktraj.vlm import VLM, Request, Text, cost_of, load_model
 from inktraj.vlm.batch import batch_limits
 
 if TYPE_CHECKING:
@@ -156,6 +158,7 @@ def evaluate_model(
     plan: Plan | None = None,
     *,
     split: str | None = None,
+    images: str | Path | None = None,
     watcher: Watcher | None = None,
 ) -> EvaluationRun:
     """Ask a model for the strokes of a data set's words, score them and write a run folder.
@@ -174,6 +177,8 @@ def evaluate_model(
         What is asked and computed.
     split
         Only this part of the data set, where it is named by `dataset`.
+    images
+        Folder in which a pseudo-label run's page images are now, where they have moved.
     watcher
         Is told of the progress.
 
@@ -184,9 +189,17 @@ def evaluate_model(
     DataError
         The data set or an option cannot be used.
     """
-    plan, watcher, folder = plan or Plan(), watcher or Watcher(), Path(out)
-    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split)
-    vlm = load_model(model) if isinstance(model, str) else model
+    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split, images=images)
+    if not isinstance(model, str):
+        return _evaluate(model, data, Path(out), plan or Plan(), watcher or Watcher())
+    vlm = load_model(model)
+    try:
+        return _evaluate(vlm, data, Path(out), plan or Plan(), watcher or Watcher())
+    finally:
+        vlm.close()
+
+
+def _evaluate(vlm: VLM, data: Dataset, folder: Path, plan: Plan, watcher: Watcher) -> EvaluationRun:
     wanted = choose_samples(data, plan)
     # Before anything is written, asked or paid: not all models have batches, and what scores must be there.
     if plan.batch:
@@ -264,6 +277,8 @@ def _asked_rows(
         model, plan.prompt, examples, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None
     )
     journal = Journal(folder)
+    if wanted:
+        write_text(folder / "prompt.txt", _shown(asking(next(tasks_of(wanted, plan.prompt, frames))).request))
     per_frame = len({sample.page_id for sample in wanted}) if plan.prompt.per == "page" else len(wanted)
     total = per_frame * len(frames)
     tasks = tasks_of(wanted, plan.prompt, frames)
@@ -299,6 +314,12 @@ def _asked_rows(
             )
         )
     return rows, _costs(done.tally, answers.values(), model), done.tally.stopped
+
+
+def _shown(request: Request) -> str:
+    """The first request as text: what a model is asked, pictures as their sizes."""
+    parts = [p.text if isinstance(p, Text) else f"[image of {p.width} × {p.height} px]" for p in request.parts]
+    return "\n\n".join([f"[system]\n{request.system}", "[user]", *parts]) + "\n"
 
 
 def _called(model: VLM) -> str:
@@ -469,12 +490,17 @@ def _write(run: EvaluationRun) -> None:
     for row in run.rows:
         name = "scores.parquet" if len(run.rows) == 1 else f"scores-{row.frame}.parquet"
         row.scores.to_parquet(run.folder / name)
+        inks = "predictions.jsonl" if len(run.rows) == 1 else f"predictions-{row.frame}.jsonl"
+        pages = {word.name: word.page for word in row.scores.words}
+        found = [InkRecord(o.id, o.ink, extra={"page": pages[o.id]}) for o in row.outcomes if o.ink is not None]
+        write_ink(run.folder / inks, found)
         rows.append(
             {
                 "model": row.model,
                 "frame": row.frame,
                 "native": row.native,
                 "scores": name,
+                "predictions": inks,
                 "kinds": row.kinds,
                 "out_of_range": row.out_of_range,
                 "resolved": list(row.resolved),

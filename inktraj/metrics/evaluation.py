@@ -181,6 +181,9 @@ class Evaluation:
         DataError
             The reference cannot be used, the inks are in different frames, or the status does not fit.
         """
+        for name, ink in (("pred", pred), ("ref", ref)):
+            if not isinstance(ink, Ink) and not (ink is None and name == "pred"):
+                raise DataError(f"{name} is {type(ink).__name__}, expected an Ink; dtw and chamfer take points")
         if status is not None and (status not in STATUSES or (status == "valid") != (pred is not None)):
             raise DataError(f"the status is {status!r} where the prediction is {'None' if pred is None else 'an ink'}")
         reason = ""

@@ -135,7 +135,7 @@ class Groups:
     macro: dict[str, Twice]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scores:
     """Predictions scored against references.
 
@@ -173,6 +173,10 @@ class Scores:
     unread: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     groupings: tuple[Grouping, ...] = ()
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
+        return f"<Scores of {len(self.words)} words: {told}>"
 
     @property
     def counts(self) -> dict[Status, int]:

@@ -238,6 +238,7 @@ def _line(line: bytes, where: str, found: Words) -> Iterator[Word]:
         if not name:
             found.unread[where] = reason
             return
+        found.unread[where] = reason
         yield Word(name, page, None, reason=_writable(reason), place=where)
 
 

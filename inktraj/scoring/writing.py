@@ -237,7 +237,7 @@ def read_scores(file: str | Path) -> Scores:
     import pyarrow.parquet as pq
 
     try:
-        found = pq.read_table(io.BytesIO(read_bytes(file)))
+        found = pq.read_table(io.BytesIO(read_bytes(file)), use_threads=False)
         told = json.loads((found.schema.metadata or {})[b"inktraj"])
         if told["format"] != FORMAT:
             raise ParseError(f"{file}: in the form {told['format']!r}, expected {FORMAT!r}; of another version?")

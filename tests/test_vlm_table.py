@@ -340,3 +340,16 @@ def test_a_budget():
         Budget(1.0, priced())
     with pytest.raises(DataError):
         Budget(0.0, priced(Price(1, 1)))
+
+
+@pytest.mark.parametrize("broken", [{"content": {"a": 1}}, {"content": 7}, {"finish_reason": ["stop"]}])
+def test_a_completion_of_other_types_is_malformed(broken):
+    from types import SimpleNamespace
+
+    from inktraj.vlm.hosted import Malformed
+    from inktraj.vlm.openai import read_completion
+
+    message = SimpleNamespace(content=broken.get("content", "(1,2,1)"), refusal=None)
+    choice = SimpleNamespace(message=message, finish_reason=broken.get("finish_reason", "stop"))
+    with pytest.raises(Malformed, match="expected text"):
+        read_completion(SimpleNamespace(choices=[choice], model="m", usage=None))

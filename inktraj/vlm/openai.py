@@ -145,6 +145,9 @@ def read_completion(completion: Any) -> Reply:
     if isinstance(text, list):  # some servers answer in parts, as they are asked
         text = "".join(part.get("text") or "" for part in text if isinstance(part, dict))
     stop = choice.finish_reason
+    for told, value in (("content", text), ("refusal", refusal), ("finish_reason", stop)):
+        if value is not None and not isinstance(value, str):
+            raise Malformed(f"a completion whose {told} is {type(value).__name__}, expected text")
     return Reply(
         text or refusal or "",
         "refusal" if refusal else _STOPS.get(stop, "other"),

@@ -48,8 +48,8 @@ NOTES = {
         "DTW is the mean cost along the path in the reference's box (its longer side is 1), `dtw_under_001` the share "
         "of words below 0.01. The signed pen-up error is above 0 where too many strokes were found. The tables of "
         "`sweep` change one respect of clean pictures at a time (heights, pens and blurs in pixels, noise in grey "
-        "levels); those of `peers` are over the words which all recovered, and their failures over all words. In records "
-        "of commits before 1270a7f `tolerant_dtw` weighs strokes by their points, since then by the cells of paths."
+        "levels); those of `peers` are over the words which all recovered, and their failures over all words. In "
+        "records of commits before 1270a7f `tolerant_dtw` weighs strokes by their points, since then by cells of paths."
     ),
     "metrics": (
         "Ratios are medians in one process, a peer's time over ours: above 1 ours is faster. `fastest` is the fastest "

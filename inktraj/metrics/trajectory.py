@@ -267,13 +267,15 @@ def _joined(arrays: Sequence[ArrayLike], name: str) -> tuple[FloatArray, IntArra
     try:
         points = np.concatenate(arrays, dtype=np.float64)
         sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))  # type: ignore[arg-type]
-        fine = (
-            type(points) is np.ndarray
-            and points.ndim == 2
-            and points.shape[1] == 2
-            and sizes.min() > 0
-            and np.abs(points).max() <= 1e100
-        )
+        # NaN and infinity come through the sum of squares, and too large numbers are; it needs no memory.
+        with np.errstate(over="ignore", invalid="ignore"):
+            fine = (
+                type(points) is np.ndarray
+                and points.ndim == 2
+                and points.shape[1] == 2
+                and sizes.min() > 0
+                and np.vdot(points, points) <= 1e200
+            )
     except (TypeError, ValueError):
         fine = False
     if not fine:

@@ -371,6 +371,22 @@ def test_any_occurrence_takes_the_one_that_fits(demo, tmp_path):
     assert loose.rows[0].scores.figures["dtw"].all.mean < strict.rows[0].scores.figures["dtw"].all.mean
 
 
+def test_a_first_page_that_cannot_be_opened_ends_nothing(demo, tmp_path, monkeypatch):
+    lost = demo.pages[0].id
+
+    def view(sample, limits, *, blind=False):
+        if sample.page_id == lost:
+            raise DataError("the image is damaged")
+        return view_page(sample, limits, blind=blind)
+
+    monkeypatch.setattr("inktraj.evaluation.tasks.view_page", view)
+    found = run(Scribble(demo), demo, tmp_path / "run", prompt=Prompt(example=False))
+    kinds = found.rows[0].kinds
+    assert kinds["error"] == len(demo.pages[0].samples)
+    assert kinds["ok"] == len(demo) - kinds["error"]
+    assert "Find the word" in (tmp_path / "run" / "prompt.txt").read_text()
+
+
 def test_a_second_run_asks_nothing_again(demo, tmp_path):
     first = Scribble(demo)
     run(first, demo, tmp_path / "run", limit=5)

@@ -277,8 +277,12 @@ def _asked_rows(
         model, plan.prompt, examples, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None
     )
     journal = Journal(folder)
-    if wanted:
-        write_text(folder / "prompt.txt", _shown(asking(next(tasks_of(wanted, plan.prompt, frames))).request))
+    for task in tasks_of(wanted, plan.prompt, frames):
+        try:
+            write_text(folder / "prompt.txt", _shown(asking(task).request))
+        except DataError:
+            continue  # a page that cannot be opened is an error of its samples, told where they are asked for
+        break
     per_frame = len({sample.page_id for sample in wanted}) if plan.prompt.per == "page" else len(wanted)
     total = per_frame * len(frames)
     tasks = tasks_of(wanted, plan.prompt, frames)

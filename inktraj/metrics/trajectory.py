@@ -33,8 +33,8 @@ COSTS: tuple[Cost, ...] = get_args(Cost)
 
 PRUNE_FROM = 4_000_000
 """Cells of a pair from which on nearest neighbours are looked for first, to leave out what they rule out. At this size
-pairs near each other gain a factor of three, and pairs of which nothing can be left out lose a fifth; at a page's size
-it is a factor of ten and more against a twentieth."""
+pairs near each other gain a factor of three, and pairs of which nothing can be left out lose a quarter; at a page's
+size it is a factor of ten and more against a twentieth."""
 
 _WIDEST = 1 << 40  # no sequence is longer, and sums of such bands do not overflow
 

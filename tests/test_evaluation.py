@@ -25,6 +25,7 @@ from inktraj.evaluation import journal as journals
 from inktraj.evaluation.examples import Examples, thinned
 from inktraj.evaluation.placement import best_placement
 from inktraj.evaluation.prompts import describe, form_text, frame_text, points_text, task_text
+from inktraj.evaluation.run import choose_samples
 from inktraj.evaluation.tasks import Asking, tasks_of
 from inktraj.evaluation.views import CROP_SIDE, Place, view_page, view_word
 from inktraj.ink import Frame, Ink
@@ -589,6 +590,44 @@ def test_a_wrong_key_ends_the_run(many, tmp_path):
         with pytest.raises(RunError, match="refused for good"):
             evaluate_model(model, many, tmp_path / "run", Plan(placed=False))
         assert len(fake.requests) < 60
+
+
+@pytest.mark.parametrize(("input", "ends"), [("crop", True), ("page", False)])
+def test_malformed_requests_end_the_run_unless_it_may_be_the_image(many, tmp_path, input, ends):
+    pytest.importorskip("openai")
+    # Eight requests each, that show eight crops, or at most four pages.
+    frames, limit = (("native",), 8) if ends else (("native", "norm1000"), 4)
+    plan = Plan(prompt=Prompt(input=input, example=False), frames=frames, limit=limit, placed=False)
+    told, error = (RunError, "refused for good") if ends else (DataError, "no word could be scored")
+    with FakeProvider(writer(many), faults={"*": ["400"] * 3}) as fake:
+        model = load_model("openai/fake", base_url=fake.url("openai"), frame="sent-px", policy=QUICK)
+        with pytest.raises(told, match=error):
+            evaluate_model(model, many, tmp_path / "run", plan)
+        assert ends or len(fake.requests) == 8
+    # Nothing was answered, so the folder is free for a model that works; and then no longer for others.
+    with FakeProvider(writer(many)) as fake:
+        model = load_model("openai/other", base_url=fake.url("openai"), frame="sent-px", policy=QUICK)
+        assert evaluate_model(model, many, tmp_path / "run", plan).rows[0].kinds["ok"] == limit
+        model = load_model("openai/third", base_url=fake.url("openai"), frame="sent-px", policy=QUICK)
+        with pytest.raises(RunError, match=r'model\.model is "other" there and "third" now\.'):
+            evaluate_model(model, many, tmp_path / "run", plan)
+
+
+def test_a_server_may_move_and_retries_of_errors_are_counted(many, tmp_path):
+    pytest.importorskip("openai")
+    plan = Plan(limit=4, placed=False)
+    words = [sample.text for sample in choose_samples(many, plan)]
+
+    def word(system, text):
+        return next(part for part in reversed(text.split('"')) if part in words)
+
+    for faults, errors, retries in (({words[0]: ["500"] * 99}, 1, QUICK.attempts - 1), ({}, 0, 0)):
+        with FakeProvider(writer(many), identify=word, faults=faults) as fake:
+            model = load_model("openai/fake", base_url=fake.url("openai"), frame="sent-px", policy=QUICK)
+            found = evaluate_model(model, many, tmp_path / "run", plan)
+            assert (found.rows[0].kinds["error"], found.rows[0].kinds["ok"]) == (errors, 4 - errors)
+            assert found.costs["retries"] == retries
+            assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["server"] == fake.url("openai")
 
 
 def test_a_budget_is_kept(many, tmp_path, monkeypatch):

@@ -56,10 +56,10 @@ def outcome(sample, kind, rng, error=2.0, text="(1,2,1)"):
     if kind == "ok":
         far = 2000.0 if rng.random() < 0.04 else rng.normal(0, 4)
         ink = perturbed(sample.ink, rng, error, far)
-        return Outcome(sample.id, "ok", "", ink, reply, "tuples", "norm1000", rng.random() < 0.9, 0.25, 1)
+        return Outcome(sample.id, "ok", "", ink, lambda: reply, "tuples", "norm1000", rng.random() < 0.9, 0.25, 1)
     if kind == "error":
         return Outcome(sample.id, "error", "the server answered 529 (overloaded) 6 times")
-    return Outcome(sample.id, kind, f"this one is {kind} <b>&", reply=reply)
+    return Outcome(sample.id, kind, f"this one is {kind} <b>&", recall=lambda: reply)
 
 
 def make_row(

@@ -12,12 +12,14 @@ from typing import Generic
 from inktraj.errors import DataError, RunError
 from inktraj.evaluation.journal import Answer, Journal
 from inktraj.evaluation.requests import AnyTask, Requests, TaskT
-from inktraj.vlm import Budget, ModelClosed, ProviderError, cost_of
+from inktraj.vlm import Budget, ModelClosed, Picture, ProviderError, Request, cost_of
 
 GIVE_UP = 5
-"""Requests in a row that are refused for good (key, rights, name of the model) after which the run ends."""
+"""Requests in a row that are refused for good after which the run ends, where none was ever answered: for key, rights,
+or name of the model; or as malformed, where each shows another image, as one image may be what is refused."""
 
 _HOPELESS = frozenset([401, 403, 404])
+_MALFORMED = frozenset([400, 413, 422])
 
 
 @dataclass
@@ -128,7 +130,7 @@ class _Run(Generic[TaskT]):
         self.tally = Tally()
         self.keys: dict[tuple[str, str], str] = {}
         self.lock = threading.Lock()
-        self.refused = 0
+        self.refused: set[object] = set()
         self.before = len(journal.keys)
 
     def one(self, task: TaskT) -> None:
@@ -136,7 +138,7 @@ class _Run(Generic[TaskT]):
         try:
             asked = self.asking(task)
         except DataError as err:
-            self._failed(ids, task, str(err), None)
+            self._failed(ids, task, str(err), "")
             return
         self.keys[task.frame.name, task.name] = asked.key
         if asked.key in self.journal.keys:
@@ -151,14 +153,19 @@ class _Run(Generic[TaskT]):
         except ModelClosed:
             return
         except ProviderError as err:
-            self._failed(ids, task, str(err), err.status)
+            with self.lock:
+                self.tally.retries += err.attempts - 1
+            refused: object = ids if err.status in _HOPELESS else ""
+            if err.status in _MALFORMED and not self.before:
+                refused = _image(asked.request)
+            self._failed(ids, task, str(err), refused, err.status)
             return
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self.journal.add(Answer(asked.key, ids, task.frame.name, asked.place, reply, now))
         cost = cost_of(reply, self.asking.model)
         with self.lock:
             tally = self.tally
-            self.refused = 0
+            self.refused.clear()
             tally.answered += 1
             tally.retries += reply.attempts - 1
             tally.input_tokens += reply.input_tokens or 0
@@ -173,15 +180,27 @@ class _Run(Generic[TaskT]):
                 )
         self._tell()
 
-    def _failed(self, ids: tuple[str, ...], task: AnyTask, error: str, status: int | None) -> None:
+    def _failed(
+        self, ids: tuple[str, ...], task: AnyTask, error: str, refused: object, status: int | None = None
+    ) -> None:
+        """Note an error; `refused` is "" unless it is for good, and then what it may be peculiar to."""
         self.journal.add_error(ids, task.frame.name, error, status)
         with self.lock:
             self.tally.errors += 1
-            self.refused = self.refused + 1 if status in _HOPELESS else 0
-            if self.refused >= GIVE_UP and not self.tally.answered:
-                raise RunError(f"{self.refused} requests in a row were refused for good, so the run ends: {error}")
+            if refused:
+                self.refused.add(refused)
+            else:
+                self.refused.clear()
+            if len(self.refused) >= GIVE_UP and not self.tally.answered:
+                raise RunError(f"{len(self.refused)} requests in a row were refused for good, so the run ends: {error}")
         self._tell()
 
     def _tell(self) -> None:
         if self.progress is not None:
             self.progress(self.tally)
+
+
+def _image(request: Request) -> object:
+    """The last image of a request, which is the task's; the request where it shows none."""
+    pictures = [part.data for part in request.parts if isinstance(part, Picture)]
+    return pictures[-1] if pictures else request.key

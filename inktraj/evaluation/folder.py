@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,16 @@ from inktraj.pseudolabel.folder import locked
 
 SETTINGS, LOCK = "settings.json", "run.lock"
 
+_BEFORE_REPLIES = frozenset([SETTINGS, LOCK, "prompt.txt", "errors.jsonl"])
+"""What a run writes before anything was answered."""
+
+_MOST_TOLD = 60
+
 
 class RunFolder:
     """The folder of an evaluation, held by one process from `__enter__` to `__exit__`; used for one set of settings.
+
+    A folder in which nothing was answered yet, as after a wrong model name, is free for other settings.
 
     Parameters
     ----------
@@ -73,14 +80,28 @@ class RunFolder:
             raise ParseError(damaged) from err
         if not isinstance(old, dict):
             raise ParseError(damaged)
-        differ = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
-        if differ:
-            told = "; ".join(
-                f"{name} is {old.get(name)!r} there and {self.settings.get(name)!r} now" for name in differ
-            )
-            raise RunError(
-                f"{self.root} holds replies to other questions: {told}. Use another --out, or the same settings"
-            )
+        now = json.loads(json.dumps(self.settings))
+        if old == now:
+            return
+        if all(path.name in _BEFORE_REPLIES or not path.stat().st_size for path in self.root.iterdir()):
+            write_bytes(path, json.dumps(self.settings, indent=1, ensure_ascii=False).encode())
+            return
+        told = "; ".join(_differences(old, now))
+        raise RunError(f"{self.root} holds replies to other questions: {told}. Use another --out, or the same settings")
+
+
+def _differences(old: Any, now: Any, name: str = "") -> Iterator[str]:
+    """Say what differs, each setting by its dotted name."""
+    if isinstance(old, dict) and isinstance(now, dict):
+        for key in sorted({*old, *now}):
+            yield from _differences(old.get(key), now.get(key), f"{name}.{key}".lstrip("."))
+    elif old != now:
+        yield f"{name} is {_told(old)} there and {_told(now)} now"
+
+
+def _told(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST_TOLD else text[:_MOST_TOLD] + "…"
 
 
 def _half(path: Path) -> bool:

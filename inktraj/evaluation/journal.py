@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,20 +175,63 @@ def read_answers(folder: Path) -> Iterator[Answer]:
     ParseError
         A line is damaged; a last line without its end is passed over.
     """
-    path = folder / REPLIES
+    yield from (answer for _, answer in _placed_answers(folder / REPLIES))
+
+
+def _placed_answers(path: Path) -> Iterator[tuple[int, Answer]]:
+    """Read the replies of a file, each with the place of its line, in bytes."""
     if not path.exists():
         return
+    at = 0
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
             try:
-                yield Answer.of(json.loads(line))
+                yield at, Answer.of(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError, RecursionError) as err:
                 raise ParseError(
                     f"{path}, line {number}: not a reply as `inktraj eval` writes it ({err}); restore the file, or "
                     "remove the line to have its sample asked again"
                 ) from err
+            at += len(line)
+
+
+class Replies(Mapping[str, Answer]):
+    """The replies of a run by key, each read from the file when it is asked for: together they are too large to keep.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+    keys
+        Those that are wanted, where the file may hold others.
+
+    Raises
+    ------
+    ParseError
+        A line is damaged.
+    """
+
+    def __init__(self, folder: Path, keys: Container[str]) -> None:
+        self._path = folder / REPLIES
+        self._places = {answer.key: at for at, answer in _placed_answers(self._path) if answer.key in keys}
+
+    def __getitem__(self, key: str) -> Answer:
+        at = self._places[key]
+        with open(self._path, "rb") as file:
+            file.seek(at)
+            return Answer.of(json.loads(file.readline()))
+
+    def reply(self, key: str) -> Reply:
+        """Read what the model said."""
+        return self[key].reply
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def read_errors(folder: Path) -> list[dict[str, Any]]:

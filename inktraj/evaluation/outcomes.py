@@ -66,18 +66,17 @@ def _outcome(answer: Answer, sample: Sample, parsed: Parsed) -> Outcome:
         "ok",
         _reason(parsed) if parsed.dropped else "",
         ink,
-        answer.reply,
-        parsed.dialect,
-        parsed.frame,
-        parsed.starts_known,
-        parsed.out_of_range,
-        len(parsed.dropped),
-        answer.place.sent,
+        dialect=parsed.dialect,
+        frame=parsed.frame,
+        starts_known=parsed.starts_known,
+        out_of_range=parsed.out_of_range,
+        dropped=len(parsed.dropped),
+        sent=answer.place.sent,
     )
 
 
 def _without(answer: Answer, sample: Sample, kind: Kind, reason: str) -> Outcome:
-    return Outcome(sample.id, kind, reason, reply=answer.reply, sent=answer.place.sent)
+    return Outcome(sample.id, kind, reason, sent=answer.place.sent)
 
 
 def _reason(parsed: Parsed) -> str:

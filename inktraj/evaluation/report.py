@@ -10,7 +10,7 @@ import base64
 import math
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
@@ -118,16 +118,17 @@ def write_report(run: EvaluationRun, rows: Sequence[Told] | None = None) -> Path
         "pictures": escape(" ".join(details.told(sum(len(row.outcomes) for row in run.rows)))),
         "index": script_json(_index(run)),
     }
-    # Encoded piece by piece, for one wide character would make four bytes of each in the whole.
-    out: list[bytes] = []
+    path = run.folder / REPORT
+    write_bytes(path, map(_bytes, _filled(template, parts, details)))
+    return path
+
+
+def _filled(template: str, parts: Mapping[str, str], details: _Details) -> Iterator[str]:
     for number, piece in enumerate(re.split(r"<!-- (\w+) -->", template)):
         if number % 2 and piece == "details":
-            out += (_bytes(f'<script type="application/json" id="{id}">{text}</script>\n') for id, text in details)
+            yield from (f'<script type="application/json" id="{id}">{text}</script>\n' for id, text in details)
         else:
-            out.append(_bytes(parts[piece] if number % 2 else piece))
-    path = run.folder / REPORT
-    write_bytes(path, b"".join(out))
-    return path
+            yield parts[piece] if number % 2 else piece
 
 
 def _bytes(text: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,8 +36,8 @@ class Outcome:
         See `KINDS`; why, where it is not ``ok``.
     ink
         What was predicted, in the page's frame; None unless ``ok``.
-    reply
-        The model's; None where it was not asked, and for this package's own recoverer.
+    recall
+        Reads the model's reply from the run folder; None where there is none. See `reply`.
     dialect, frame
         How the points were written, and in which coordinate frame they were read; "" where none were.
     starts_known
@@ -56,7 +56,7 @@ class Outcome:
     kind: Kind
     reason: str = ""
     ink: Ink | None = None
-    reply: Reply | None = None
+    recall: Callable[[], Reply] | None = None
     dialect: str = ""
     frame: str = ""
     starts_known: bool = True
@@ -64,6 +64,11 @@ class Outcome:
     dropped: int = 0
     sent: tuple[int, int] | None = None
     scored_as: str = ""
+
+    @property
+    def reply(self) -> Reply | None:
+        """What the model said; None where it was not asked, and for this package's own recoverer."""
+        return None if self.recall is None else self.recall()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,9 +16,10 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from inktraj.evaluation.asking import Tally, ask_all
 from inktraj.evaluation.batches import ask_batches, check_nothing_open
 from inktraj.evaluation.examples import Examples
 from inktraj.evaluation.folder import RunFolder
-from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
+from inktraj.evaluation.journal import Answer, Journal, Replies, read_errors
 from inktraj.evaluation.outcomes import outcomes_of
 from inktraj.evaluation.placement import best_placement
 from inktraj.evaluation.prompts import Prompt
@@ -44,7 +45,7 @@ from inktraj.parse import FRAME_NAMES, CoordinateFrame
 from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
 from inktraj.scoring.sources import Word
-from inktraj.vlm import VLM, Request, Text, cost_of, load_model
+from inktraj.vlm import VLM, Reply, Request, Text, cost_of, load_model
 from inktraj.vlm.batch import batch_limits
 
 if TYPE_CHECKING:
@@ -218,7 +219,9 @@ def _evaluate(vlm: VLM, data: Dataset, folder: Path, plan: Plan, watcher: Watche
             folder,
             data,
             tuple(rows),
-            settings | {"signatures": [str(s) for s in rows[0].scores.signatures]},
+            settings
+            | {"server": getattr(vlm, "base_url", None)}
+            | {"signatures": [str(s) for s in rows[0].scores.signatures]},
             costs | {"seconds": round(time.monotonic() - started, 1)},
             len(data) - len(wanted),
             stopped,
@@ -295,21 +298,27 @@ def _asked_rows(
     else:
         check_nothing_open(folder)
         done = ask_all(tasks, asking, journal, connections=plan.connections, max_cost=plan.max_cost, progress=progress)
-    asked = set(done.keys.values())
-    answers = {answer.key: answer for answer in read_answers(folder) if answer.key in asked}
+    replies = Replies(folder, set(done.keys.values()))
     errors = {(error["frame"], id): error["error"] for error in read_errors(folder) for id in error["ids"]}
     rows = []
     for frame in frames:
-        outcomes = list(
-            _read(tasks_of(wanted, plan.prompt, [frame]), asking, done.keys, answers, errors, plan, done.tally)
-        )
-        resolved = sorted({o.reply.model for o in outcomes if o.reply is not None})
+        outcomes: list[Outcome] = []
+        resolved: set[str] = set()
+        for task in tasks_of(wanted, plan.prompt, [frame]):
+            key = done.keys.get((frame.name, task.name), "")
+            if key in replies:
+                answer = replies[key]
+                resolved.add(answer.reply.model)
+                outcomes += _read(answer, task, asking, plan, partial(replies.reply, key))
+            else:
+                outcomes += _unasked(task, errors, done.tally)
+            watcher.scoring("replies", len(outcomes), len(wanted))
         rows.append(
             _row(
                 _called(model),
                 frame.name,
                 frame.name == model.frame,
-                tuple(resolved),
+                tuple(sorted(resolved)),
                 outcomes,
                 data,
                 wanted,
@@ -317,7 +326,7 @@ def _asked_rows(
                 watcher,
             )
         )
-    return rows, _costs(done.tally, answers.values(), model), done.tally.stopped
+    return rows, _costs(done.tally, replies.values(), model), done.tally.stopped
 
 
 def _shown(request: Request) -> str:
@@ -336,25 +345,18 @@ def _frame(name: str, model: VLM) -> CoordinateFrame:
     return CoordinateFrame(named)  # type: ignore[arg-type]  # checked there
 
 
-def _read(
-    tasks: Iterator[Task],
-    asking: Asking,
-    keys: Mapping[tuple[str, str], str],
-    answers: Mapping[str, Answer],
-    errors: Mapping[tuple[str, str], str],
-    plan: Plan,
-    tally: Tally,
-) -> Iterator[Outcome]:
-    """An outcome for each sample of the tasks, in their order."""
-    for task in tasks:
-        answer = answers.get(keys.get((task.frame.name, task.name), ""))
-        if answer is None:
-            for sample in task.samples:
-                why = errors.get((task.frame.name, sample.id)) or f"not asked: {tally.stopped or 'the run was stopped'}"
-                yield Outcome(sample.id, "error", why)
-            continue
-        frame = "auto" if plan.read_as == "auto" else task.frame
-        yield from outcomes_of(answer, task.samples, plan.prompt, frame, asking.echo(task))
+def _read(answer: Answer, task: Task, asking: Asking, plan: Plan, recall: Callable[[], Reply]) -> Iterator[Outcome]:
+    """An outcome for each sample of a task that was answered."""
+    frame = "auto" if plan.read_as == "auto" else task.frame
+    for outcome in outcomes_of(answer, task.samples, plan.prompt, frame, asking.echo(task)):
+        yield replace(outcome, recall=recall)
+
+
+def _unasked(task: Task, errors: Mapping[tuple[str, str], str], tally: Tally) -> Iterator[Outcome]:
+    """An outcome for each sample of a task that was not answered."""
+    for sample in task.samples:
+        why = errors.get((task.frame.name, sample.id)) or f"not asked: {tally.stopped or 'the run was stopped'}"
+        yield Outcome(sample.id, "error", why)
 
 
 def _own_rows(data: Dataset, wanted: Sequence[Sample], plan: Plan, watcher: Watcher) -> list[Row]:
@@ -450,16 +452,21 @@ def _nearest(outcome: Outcome, sample: Sample, others: Sequence[Sample], evaluat
 
 def _costs(tally: Tally, answers: Iterable[Answer], model: VLM) -> dict[str, Any]:
     """Of this run, and of all replies in the folder."""
-    known = list(answers)
-    prices = [cost_of(a.reply, model, day=_day(a.at), batch=bool(a.batch)) for a in known]
+    tokens, dollars, count = [0, 0], 0.0, 0
+    known = True
+    for answer in answers:
+        reply, count = answer.reply, count + 1
+        tokens = [tokens[0] + (reply.input_tokens or 0), tokens[1] + (reply.output_tokens or 0)]
+        price = cost_of(reply, model, day=_day(answer.at), batch=bool(answer.batch))
+        known, dollars = known and price is not None, dollars + (price or 0.0)
     return {
-        "replies": len(known),
+        "replies": count,
         "replies_of_this_run": tally.answered,
         "retries": tally.retries,
         "errors": tally.errors,
-        "input_tokens": sum(answer.reply.input_tokens or 0 for answer in known),
-        "output_tokens": sum(answer.reply.output_tokens or 0 for answer in known),
-        "dollars": None if None in prices else round(sum(price for price in prices if price is not None), 6),
+        "input_tokens": tokens[0],
+        "output_tokens": tokens[1],
+        "dollars": round(dollars, 6) if known else None,
         "dollars_of_this_run": None if tally.dollars is None else round(tally.dollars, 6),
     }
 
@@ -496,7 +503,7 @@ def _write(run: EvaluationRun) -> None:
         row.scores.to_parquet(run.folder / name)
         inks = "predictions.jsonl" if len(run.rows) == 1 else f"predictions-{row.frame}.jsonl"
         pages = {word.name: word.page for word in row.scores.words}
-        found = [InkRecord(o.id, o.ink, extra={"page": pages[o.id]}) for o in row.outcomes if o.ink is not None]
+        found = (InkRecord(o.id, o.ink, extra={"page": pages[o.id]}) for o in row.outcomes if o.ink is not None)
         write_ink(run.folder / inks, found)
         rows.append(
             {

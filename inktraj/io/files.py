@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -60,27 +60,33 @@ def read_text(file: File) -> str:
         ) from err
 
 
-def write_text(file: File, text: str) -> None:
-    """Write UTF-8 with ``\\n`` line ends. Raises DataError where it cannot be written; a file there is then kept."""
+def write_text(file: File, text: str | Iterable[str]) -> None:
+    """Write UTF-8 with ``\\n`` line ends. Raises DataError where it cannot be written; a file there is then kept.
+
+    A text may come in pieces, made as they are written, so that a large one is never held as a whole.
+    """
+    pieces = [text] if isinstance(text, str) else text
     try:
         if isinstance(file, str | os.PathLike):
-            _write_file(Path(file), text.encode("utf-8"))
-        elif isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
-            file.write(text)
-            file.flush()  # a reader that has gone, or a full disk, must be told of here and not at the exit
-        else:
-            file.write(text.encode("utf-8"))
-            file.flush()
+            _write_file(Path(file), (piece.encode("utf-8") for piece in pieces))
+            return
+        wide = isinstance(file, io.TextIOBase) or hasattr(file, "encoding")
+        for piece in pieces:
+            file.write(piece if wide else piece.encode("utf-8"))
+        file.flush()  # a reader that has gone, or a full disk, must be told of here and not at the exit
     except OSError as err:
         raise DataError(f"{name_of(file)}: cannot be written ({err.strerror or err})") from err
     except UnicodeEncodeError as err:
         raise DataError(f"{name_of(file)}: the text cannot be written as {err.encoding} ({err})") from err
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write a file whole or not at all. Raises DataError where it cannot be written; a file there is then kept."""
+def write_bytes(path: str | Path, data: bytes | Iterable[bytes]) -> None:
+    """Write a file whole or not at all. Raises DataError where it cannot be written; a file there is then kept.
+
+    Data may come in pieces, made as they are written.
+    """
     try:
-        _write_file(Path(path), data)
+        _write_file(Path(path), [data] if isinstance(data, bytes) else data)
     except OSError as err:
         raise DataError(f"{path}: cannot be written ({err.strerror or err})") from err
 
@@ -88,7 +94,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 _OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names of files that somebody has open, and goes on writing to
 
 
-def _write_file(path: Path, data: bytes) -> None:
+def _write_file(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a file whole or not at all: beside its place, then put there."""
     try:
         before: int | None = os.stat(path).st_mode
@@ -96,13 +102,14 @@ def _write_file(path: Path, data: bytes) -> None:
         before = None
     is_file = before is None or (stat.S_ISREG(before) and os.access(path, os.W_OK))
     if not is_file or os.path.abspath(path).startswith(_OPEN_FILES):
-        path.write_bytes(data)  # a pipe is written to; of a file that may not be written this says so
+        with open(path, "wb") as out:
+            out.writelines(pieces)  # a pipe is written to; of a file that may not be written this says so
         return
     path = Path(os.path.realpath(path))  # what a link leads to is replaced, not the link
     beside = path.with_name(f".inktraj-{secrets.token_hex(8)}.tmp")
     try:
         with open(beside, "xb") as out:
-            out.write(data)
+            out.writelines(pieces)
             out.flush()
             os.fsync(out.fileno())
         if before is not None:

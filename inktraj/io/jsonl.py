@@ -55,7 +55,7 @@ def write_jsonl(file: File, records: Iterable[InkRecord]) -> None:
     records
         What to write.
     """
-    write_text(file, "".join(json.dumps(_to_json(r), ensure_ascii=False) + "\n" for r in records))
+    write_text(file, (json.dumps(_to_json(r), ensure_ascii=False) + "\n" for r in records))
 
 
 def _to_json(record: InkRecord) -> dict[str, Any]:

@@ -139,11 +139,10 @@ class Hosted(ABC):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return what decides the answers; see `inktraj.vlm.VLM`."""
+        """Return what decides the answers; see `inktraj.vlm.VLM`. The address is not of it: servers move."""
         return {
             "provider": self.provider,
             "model": self.model_id,
-            "base_url": self.base_url,
             "extra": dict(self.settings.extra),
         }
 

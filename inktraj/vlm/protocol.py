@@ -156,6 +156,8 @@ class ProviderError(InktrajError):
         Seconds the provider asks to wait for.
     status
         The HTTP status; None where there was none.
+    attempts
+        Calls made.
     """
 
     def __init__(
@@ -165,11 +167,13 @@ class ProviderError(InktrajError):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        attempts: int = 1,
     ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
+        self.attempts = attempts
 
 
 class ModelClosed(ProviderError):
@@ -212,7 +216,7 @@ class VLM(Protocol):
         ...
 
     def describe(self) -> Mapping[str, Any]:
-        """Return what decides the answers, for records and a cache: provider, id, address, settings; no key."""
+        """Return what decides the answers, for records and a cache: provider, id, settings; no key."""
         ...
 
     def close(self) -> None:

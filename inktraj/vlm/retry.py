@@ -241,7 +241,9 @@ def _after(error: ProviderError, attempts: int, why: str) -> ProviderError:
     if attempts == 1 and not why:
         return error
     told = f"{error} (after {attempts} {'call' if attempts == 1 else 'calls'}{why})"
-    return ProviderError(told, retryable=error.retryable, retry_after=error.retry_after, status=error.status)
+    return ProviderError(
+        told, retryable=error.retryable, retry_after=error.retry_after, status=error.status, attempts=attempts
+    )
 
 
 def retry_after(headers: Mapping[str, str], body: Any = None) -> float | None:

@@ -22,7 +22,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from inktraj.cli_data import app as data_app
+from inktraj.cli_eval import COMPILES
 from inktraj.cli_eval import app as eval_app
+from inktraj.cli_scoring import (
+    BridgeOption,
+    ByOption,
+    ClustersOption,
+    ResamplesOption,
+    SpaceOption,
+    StepOption,
+    ToleranceOption,
+    WorstOption,
+    evaluation_of,
+)
 from inktraj.cli_vqa import app as vqa_app
 from inktraj.errors import DataError, InktrajError, RunError
 
@@ -361,15 +373,11 @@ def convert(
 def score(
     pred: Annotated[str, typer.Argument(help="Predicted ink: a file, a folder, a pseudo-label data set; - for stdin.")],
     ref: Annotated[str, typer.Argument(help="Reference ink, in any of these forms.")],
-    space: Annotated[str, typer.Option(help="Unit: reference-box, height, page or none.")] = "reference-box",
-    step: Annotated[
-        str, typer.Option(help="Distance between points in units, or none to leave them; else the space's own.")
-    ] = "default",
-    bridge: Annotated[bool, typer.Option("--bridge", help="Put points along pen-up jumps, too.")] = False,
-    tolerance: Annotated[float | None, typer.Option(help="Units within which ink counts as found.")] = None,
-    worst: Annotated[
-        str, typer.Option(help="DTW and distances of unusable words: far-corner, or units.")
-    ] = "far-corner",
+    space: SpaceOption = "reference-box",
+    step: StepOption = "default",
+    bridge: BridgeOption = False,
+    tolerance: ToleranceOption = None,
+    worst: WorstOption = "far-corner",
     recognizer: Annotated[
         str, typer.Option(help="Reads the drawn predictions for AR, CR, CER, WER: 'ppocr', or module:attribute.")
     ] = "none",
@@ -379,11 +387,9 @@ def score(
     punctuation: Annotated[str, typer.Option(help="Punctuation of texts: keep or drop.")] = "keep",
     filtered_by: Annotated[str | None, typer.Option(help="Recogniser that chose the references, and version.")] = None,
     style: Annotated[Path | None, typer.Option(help="Model of train-style that knows the references' writers.")] = None,
-    by: Annotated[
-        list[str] | None, typer.Option(help="Also by writer, page, length or dataset; may be repeated.")
-    ] = None,
-    clusters: Annotated[str, typer.Option(help="Drawn whole for intervals: page, writer or word.")] = "page",
-    resamples: Annotated[int, typer.Option(help="Draws for intervals.")] = 1000,
+    by: ByOption = None,
+    clusters: ClustersOption = "page",
+    resamples: ResamplesOption = 1000,
     seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
     threads: Annotated[int, typer.Option(help="Over pairs; 0 for one a core.")] = 1,
     compare: Annotated[Path | None, typer.Option(help="Scores of another system, written with --parquet.")] = None,
@@ -400,7 +406,6 @@ def score(
 
     Exit code 1 says that some ink could not be used: it could not be read or compared, or has no reference.
     """
-    from inktraj.metrics import Evaluation, Normalization
     from inktraj.metrics.readability import TextRules
     from inktraj.pseudolabel.parts import load_part
     from inktraj.scoring import Drawing, read_scores
@@ -412,13 +417,8 @@ def score(
     targets = {"json": json_file, "csv": csv, "parquet": parquet, "markdown": markdown}
     _check_targets(targets, [pred, ref, *([] if compare is None else [str(compare)])])
     other = None if compare is None else read_scores(compare)
-    limits: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     options: dict[str, Any] = {
-        "evaluation": Evaluation(
-            Normalization(cast(Any, space), _number(step, "--step", {"none": None, "default": "default"}), bridge),
-            worst=_number(worst, "--worst", {"far-corner": "far-corner"}),
-            **limits,
-        ),
+        "evaluation": evaluation_of(space, step, bridge, tolerance, worst),
         "rules": TextRules(cast(Any, unit), cast(Any, unicode), cast(Any, case), cast(Any, punctuation)),
         "drawing": Drawing(cast(Any, clusters), resamples, seed=seed),
         "recognizer": None if recognizer == "none" else load_part("recognizer", recognizer),
@@ -456,19 +456,10 @@ def _stages(terminal: bool) -> Iterator[Callable[[str, int, int], None] | None]:
         def show(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
                 tasks[stage] = bar.add_task(stage, total=total)
-            bar.update(tasks[stage], completed=done)
+            first = stage == "trajectories" and not done
+            bar.update(tasks[stage], completed=done, description=f"{stage} ({COMPILES})" if first else stage)
 
         yield show
-
-
-def _number(text: str, option: str, words: dict[str, Any]) -> Any:
-    """Return what one of the words stands for, or a number."""
-    if text in words:
-        return words[text]
-    try:
-        return float(text)
-    except ValueError as err:
-        raise DataError(f"{option} is {text!r}, expected a number or {' or '.join(words)}") from err
 
 
 def _check_targets(targets: dict[str, Path | None], inputs: list[str]) -> None:

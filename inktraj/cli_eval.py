@@ -11,6 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from inktraj.cli_scoring import (
+    BridgeOption,
+    ByOption,
+    ClustersOption,
+    ResamplesOption,
+    SpaceOption,
+    StepOption,
+    ToleranceOption,
+    WorstOption,
+    evaluation_of,
+)
 from inktraj.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,6 +29,8 @@ if TYPE_CHECKING:
     from inktraj.vlm import Retry
 
 SOME_FAILED, INTERRUPTED = 1, 130
+
+COMPILES = "the first run compiles, for up to a minute"
 
 app = typer.Typer(
     help="Evaluate vision-language models on trajectory recovery.",
@@ -80,6 +93,14 @@ def evaluate(
         bool, typer.Option("--any-occurrence", help="Score repeated words against the occurrence that fits best.")
     ] = False,
     placed: Annotated[bool, typer.Option(help="Also DTW after the best translation and scale.")] = True,
+    space: SpaceOption = "reference-box",
+    step: StepOption = "default",
+    bridge: BridgeOption = False,
+    tolerance: ToleranceOption = None,
+    worst: WorstOption = "far-corner",
+    by: ByOption = None,
+    clusters: ClustersOption = "page",
+    resamples: ResamplesOption = 1000,
     threads: Annotated[int, typer.Option(help="For scoring; 0 for one a core.")] = 1,
 ) -> None:
     """Ask a model for the strokes of every word, score them, and write a run folder with a report.
@@ -92,6 +113,7 @@ def evaluate(
         raise DataError("no model was named: --model claude, --model inktraj, …")
     from inktraj.evaluation import Plan, Prompt, evaluate_model
     from inktraj.evaluation.summary import print_table
+    from inktraj.scoring import Drawing
     from inktraj.vlm import RetryPolicy, load_model
 
     folder = out or Path(f"eval-{_safe(model)}-{_safe(data)}")
@@ -121,6 +143,9 @@ def evaluate(
             poll=poll,
             recognizer=None if recognizer == "none" else recognizer,
             style=style,
+            evaluation=evaluation_of(space, step, bridge, tolerance, worst),
+            drawing=Drawing(cast(Any, clusters), resamples),
+            by=cast(Any, tuple(by or ())),
             any_occurrence=any_occurrence,
             placed=placed,
             threads=threads,
@@ -221,7 +246,8 @@ def _watched(terminal: bool) -> Iterator[tuple[Watcher, Any]]:
             def scoring(self, stage: str, done: int, total: int) -> None:
                 if stage not in stages:
                     stages[stage] = bar.add_task(stage, total=total, told="")
-                bar.update(stages[stage], completed=done, total=total)
+                told = "" if done else COMPILES
+                bar.update(stages[stage], completed=done, total=total, told=told)
 
         def on_retry(retry: Retry) -> None:
             waiting[0] += 1

@@ -749,6 +749,16 @@ def test_a_form_whose_counts_differ_is_told_and_not_guessed(iam, tmp_path):
     assert (done.pages, done.reused, done.problems) == (2, 1, ())
 
 
+@pytest.mark.parametrize(("path", "old", "new"), [(LINE, b'<Point x="', b'<Point x="1'), (TEXT, b"\nLove, Edith", b"\nLove, Edit")])
+def test_a_page_whose_source_has_changed_is_made_anew(iam, tmp_path, path, old, new):
+    prepare(iam, tmp_path / "out")
+    before = files_of(tmp_path / "out")
+    assert prepare(iam, tmp_path / "out").reused == 2
+    edit_file(iam / path, old, new)
+    assert prepare(iam, tmp_path / "out").reused == 1
+    assert files_of(tmp_path / "out")[Path("pages.jsonl")] != before[Path("pages.jsonl")]
+
+
 def test_problems_of_earlier_runs_are_told_again(iam, tmp_path):
     edit_file(iam / LINE, b'time="100.03"', b'time="99.00"')
     shutil.rmtree(iam / "original" / "b02")
@@ -896,13 +906,14 @@ def test_list_tells_what_is_known_and_where(run, monkeypatch):
 def test_verify_tells_all_problems(run, folder):
     assert run("verify", "demo")[:2] == (
         0,
-        f"demo in {demo_folder()}: files 6; pages 4; words 92; skipped 0; not kept 0\nall is as it should be\n",
+        f"demo in {demo_folder()}: files 6; pages 4; words 92; strokes 295; skipped 0; not kept 0\n"
+        "all is as it should be\n",
     )
     (folder / "images" / "note2.jpg").unlink()
     change(folder, lambda records: records[2].update(words=[]))
     code, out, err = run("verify", folder)
     assert code == 1
-    assert "pages 3; words 70; skipped 1" in out
+    assert "pages 3; words 70; strokes " in out
     assert "no sample: page 'note3'" in err
     assert "problem: page 2: page 'note2': its image images/note2.jpg was not found" in err
     told = json.loads(run("verify", folder, "--json")[1])

@@ -21,7 +21,7 @@ from inktraj.datasets.records import PAGES
 from inktraj.datasets.sample import Problem
 from inktraj.datasets.writing import IMAGES, json_line, page_record
 from inktraj.errors import DataError, RunError
-from inktraj.io.files import write_bytes, write_text
+from inktraj.io.files import read_bytes, write_bytes, write_text
 
 FORMS = "forms"
 SETTINGS = "prepare.json"
@@ -86,15 +86,18 @@ def prepare(
         if progress:
             progress(number, len(forms))
         path = out / FORMS / f"{form.id}.json"
-        if _is_done(path, out):
-            reused += 1
-        else:
-            try:
-                record, met = _page(form, root, splits.get(form.id, ""), out)
-            except DataError as err:
-                problems.append(Problem(form.id, str(err)))
-                continue
-            write_bytes(path, json.dumps({"page": json_line(record), "problems": [*map(_told, met)]}).encode())
+        split, writer = splits.get(form.id, ""), writer_of(root, form.id)
+        try:
+            source = _source(form, split, writer)
+            if _is_done(path, out, source):
+                reused += 1
+            else:
+                record, met = _page(form, writer, split, out)
+                told = {"source": source, "page": json_line(record), "problems": [*map(_told, met)]}
+                write_bytes(path, json.dumps(told).encode())
+        except DataError as err:
+            problems.append(Problem(form.id, str(err)))
+            continue
         done.append(form.id)
     if progress:
         progress(len(forms), len(forms))
@@ -103,11 +106,20 @@ def prepare(
     return _finish(out, manifest, done, reused, problems)
 
 
-def _is_done(path: Path, out: Path) -> bool:
-    """Whether a form's record is there and whole, and its image."""
+def _source(form: Form, split: str, writer: str) -> str:
+    """SHA-256 of what a form's page is made of: the page is made anew where its lines or its text have changed."""
+    content = hashlib.sha256(f"{split}\0{writer}\0".encode())
+    for path in filter(None, (form.text, *form.lines)):
+        data = read_bytes(path)
+        content.update(f"{path.name} {len(data)}\0".encode() + data)
+    return content.hexdigest()
+
+
+def _is_done(path: Path, out: Path, source: str) -> bool:
+    """Whether a form's record is there, whole and of this source, and its image."""
     try:
-        image = json.loads(json.loads(path.read_bytes())["page"])["image"]
-        return Path(out / image).is_file()
+        stored = json.loads(path.read_bytes())
+        return stored["source"] == source and Path(out / json.loads(stored["page"])["image"]).is_file()
     except (OSError, ValueError, TypeError, KeyError):
         return False
 
@@ -159,7 +171,7 @@ def _compare(out: Path, settings: dict[str, Any]) -> None:
         raise RunError(f"{out} holds pages of other settings: {told}. Use another --out, or --overwrite")
 
 
-def _page(form: Form, root: Path, split: str, out: Path) -> tuple[dict[str, Any], list[Problem]]:
+def _page(form: Form, writer: str, split: str, out: Path) -> tuple[dict[str, Any], list[Problem]]:
     """Make a form's page, write its image, and return its record and what was not as it should be."""
     import cv2
 
@@ -186,7 +198,7 @@ def _page(form: Form, root: Path, split: str, out: Path) -> tuple[dict[str, Any]
         hashlib.sha256(png).hexdigest(),
         (page.pixels.shape[1], page.pixels.shape[0]),
         page.words,
-        writer=writer_of(root, form.id),
+        writer=writer,
         split=split,
         extra={"pen": PEN, "placing": page.placing},
     )

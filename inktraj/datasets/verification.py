@@ -64,7 +64,17 @@ def verify(place: str | Path, *, images: str | Path | None = None, progress: Pro
         more, found = _forms(manifest, root, progress)
         return Verification(manifest, root, {**counts, **more}, (*problems, *found))
     more, found, skipped = _pages(root, images, progress)
+    found += _counted(manifest, root, more)
     return Verification(manifest, root, {**counts, **more}, (*problems, *found), skipped)
+
+
+def _counted(manifest: Manifest, root: Path, counts: Mapping[str, int]) -> list[Problem]:
+    """What is not as many as the manifest says."""
+    return [
+        Problem(str(root), f"there are {counts[name]} {name}, and its manifest says {manifest.statistics[name]:g}")
+        for name in ("pages", "words", "strokes")
+        if name in manifest.statistics and counts.get(name, 0) != manifest.statistics[name]
+    ]
 
 
 def _files(manifest: Manifest, root: Path) -> tuple[dict[str, int], list[Problem]]:
@@ -92,13 +102,14 @@ def _pages(
     try:
         data = load_dataset(root, images=images)
     except DataError as err:
-        return {"pages": 0, "words": 0}, [Problem(str(root), str(err))], ()
-    problems = []
+        return {"pages": 0, "words": 0, "strokes": 0}, [Problem(str(root), str(err))], ()
+    problems, strokes = [], 0
     for number in range(len(data.pages)):
         if progress:
             progress(number, len(data.pages))
         try:
             page = data.pages[number]
+            strokes += sum(len(sample.ink.strokes) for sample in page.samples)
             page.picture.open()
         except DataError as err:
             problems.append(Problem(f"page {number + 1}", str(err)))
@@ -106,7 +117,8 @@ def _pages(
         outside = [s.id for s in page.samples if not _on_page(s.box, page.picture.width, page.picture.height)]
         if outside:
             problems.append(Problem(page.id, f"{len(outside)} words lie outside of the page, such as {outside[0]}"))
-    counts = {"pages": len(data.pages), "words": len(data), "skipped": len(data.skipped), "not_kept": data.not_kept}
+    counts = {"pages": len(data.pages), "words": len(data), "strokes": strokes}
+    counts |= {"skipped": len(data.skipped), "not_kept": data.not_kept}
     return counts, problems, data.skipped
 
 

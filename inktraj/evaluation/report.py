@@ -31,6 +31,7 @@ from inktraj.evaluation.summary import (
     costs,
     facts,
     figure_of,
+    groups_tables,
     heading,
     headlines,
     method,
@@ -40,7 +41,7 @@ from inktraj.evaluation.summary import (
     title,
     warnings,
 )
-from inktraj.evaluation.tables import interval, percent, short
+from inktraj.evaluation.tables import Table, interval, percent, short
 from inktraj.ink import Ink
 from inktraj.io.files import write_bytes
 from inktraj.io.html import FARTHEST, content_policy, packed_strokes, script_json
@@ -62,6 +63,9 @@ OTHER_BYTES = 8_000_000
 
 OTHERS = 12_000
 """Of these, so many at most."""
+
+AT_ONCE = 2000
+"""Of these, so many are made before it is known whether there is room for them."""
 
 SIDE = 480
 """Pixels of a picture's longer side."""
@@ -113,7 +117,8 @@ def write_report(run: EvaluationRun, rows: Sequence[Told] | None = None) -> Path
         if warnings(run)
         else "",
         "rows": _rows_table(rows),
-        "published": _published(),
+        "groups": _groups(rows),
+        "published": f"{_table(published_table())}<p>{escape(NOTE)}</p>",
         "method": _method(run),
         "pictures": escape(" ".join(details.told(sum(len(row.outcomes) for row in run.rows)))),
         "index": script_json(_index(run)),
@@ -194,12 +199,16 @@ def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:.8g}"
 
 
-def _published() -> str:
-    table = published_table()
+def _groups(rows: Sequence[Told]) -> str:
+    found = "".join(_table(table) for told in rows for table in groups_tables(told))
+    return f'<section><h2>By group</h2><div class="scroll" tabindex="0">{found}</div></section>' if found else ""
+
+
+def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.head)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
     caption = f"<caption>{escape(table.title)}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(NOTE)}</p>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 # The list of samples
@@ -326,15 +335,21 @@ def _details(run: EvaluationRun) -> _Details:
     """Make the elements: first with pictures, then without, as far as there is room, the most telling ones first."""
     out = _Details()
     order = list(_by_turns(run))
-    for places, most, room in (
-        (order[:PICTURES], REPLY, PICTURE_BYTES),
-        (order[PICTURES : PICTURES + OTHERS], REPLY // 10, PICTURE_BYTES + OTHER_BYTES),
-    ):
-        drawn = _drawn(run, places, out, pictures=room == PICTURE_BYTES)
-        for place in places:
-            if place in drawn:
-                out.add(place, drawn.pop(place), _outcome(run, place).reply, most, room)
+    _add(out, run, order[:PICTURES], REPLY, PICTURE_BYTES, pictures=True)
+    for start in range(PICTURES, min(PICTURES + OTHERS, len(order)), AT_ONCE):
+        places = order[start : start + AT_ONCE]
+        if not _add(out, run, places, REPLY // 10, PICTURE_BYTES + OTHER_BYTES, pictures=False):
+            break
     return out
+
+
+def _add(out: _Details, run: EvaluationRun, places: Sequence[Place], most: int, room: int, *, pictures: bool) -> bool:
+    """Add those outcomes that there is room for; False where there was none for some."""
+    drawn = _drawn(run, places, out, pictures=pictures)
+    fitted = [
+        out.add(place, drawn.pop(place), _outcome(run, place).reply, most, room) for place in places if place in drawn
+    ]
+    return all(fitted)
 
 
 def _outcome(run: EvaluationRun, place: Place) -> Outcome:

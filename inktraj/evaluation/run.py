@@ -44,6 +44,7 @@ from inktraj.metrics.trajectory import for_each
 from inktraj.parse import FRAME_NAMES, CoordinateFrame
 from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
+from inktraj.scoring.scores import Grouping
 from inktraj.scoring.sources import Word
 from inktraj.vlm import VLM, Reply, Request, Text, cost_of, load_model
 from inktraj.vlm.batch import batch_limits
@@ -87,7 +88,7 @@ class Plan:
         Ask through the provider's batches, where it has them: for half the price, within a day.
     poll
         Seconds between looks at batches that are under way.
-    evaluation, recognizer, style, drawing
+    evaluation, recognizer, style, drawing, by
         As for `inktraj.score`.
     placed
         Also DTW after the best translation and scale.
@@ -113,6 +114,7 @@ class Plan:
     recognizer: str | None = None
     style: StyleModel | str | Path | None = None
     drawing: Drawing = field(default_factory=Drawing)
+    by: tuple[Grouping, ...] = ()
     placed: bool = True
     any_occurrence: bool = False
     threads: int = 1
@@ -303,6 +305,7 @@ def _asked_rows(
     rows = []
     for frame in frames:
         outcomes: list[Outcome] = []
+        watcher.scoring("replies", 0, len(wanted))
         resolved: set[str] = set()
         for task in tasks_of(wanted, plan.prompt, [frame]):
             key = done.keys.get((frame.name, task.name), "")
@@ -401,6 +404,7 @@ def _row(
         references_filtered_by=data.filtered_by,
         style=plan.style,
         drawing=plan.drawing,
+        by=plan.by,
         threads=plan.threads,
         progress=watcher.scoring,
     )
@@ -427,8 +431,11 @@ def _placed(pairs: Sequence[Pair], plan: Plan, watcher: Watcher) -> np.ndarray[t
                 out[k] = best_placement(pair.pred, pair.ref.ink, plan.evaluation.normalization).dtw
             except DataError:
                 continue  # the same pair has told why among the scores
-        watcher.scoring("placement", int(np.isfinite(out).sum()), len(pairs))
+        done.append(len(numbers))
+        watcher.scoring("placement", sum(done), len(pairs))
 
+    done: list[int] = []
+    watcher.scoring("placement", 0, len(pairs))
     for_each(part, [range(k, min(k + 64, len(pairs))) for k in range(0, len(pairs), 64)], plan.threads)
     return out
 
@@ -515,7 +522,7 @@ def _write(run: EvaluationRun) -> None:
                 "kinds": row.kinds,
                 "out_of_range": row.out_of_range,
                 "resolved": list(row.resolved),
-                "figures": row.scores.to_json()["figures"],
+                **{name: figures for name, figures in row.scores.to_json().items() if name in ("figures", "by")},
             }
         )
     record = {

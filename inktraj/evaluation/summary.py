@@ -12,6 +12,7 @@ from inktraj.evaluation.results import KINDS, EvaluationRun, Row
 from inktraj.evaluation.tables import Table, cell, escaped, percent, printable
 from inktraj.scoring.figures import FIGURES, Figure
 from inktraj.scoring.scores import Twice
+from inktraj.scoring.writing import group_table
 
 HEADLINES = ("dtw", "dtw_placed", "chamfer", "tolerant_dtw", "ar", "cr", "style")
 """Figures of the tables, where the scores have them."""
@@ -96,6 +97,15 @@ def tables(rows: Sequence[Told]) -> Iterator[Table]:
     yield figures_table(rows, valid=False)
     if any(twice.all != twice.valid for told in rows for twice in told.figures.values()):
         yield figures_table(rows, valid=True)
+    for told in rows:
+        yield from groups_tables(told)
+
+
+def groups_tables(told: Told) -> Iterator[Table]:
+    """Return a row's figures by what was asked for."""
+    for grouping in told.row.scores.groupings:
+        title = f"{told.name}, by {grouping}: all samples (ok only, where it differs)"
+        yield Table(title, *group_table(told.row.scores, grouping))
 
 
 def published_table() -> Table:

@@ -67,7 +67,12 @@ class Table:
 
 def escaped(text: str) -> str:
     """Return text that Markdown and HTML show as it is, within a table too."""
-    return "".join(_SAFE.get(char, char) for char in text)
+    return "".join(_SAFE.get(char, "\ufffd" if _steers(char) else char) for char in text)
+
+
+def _steers(char: str) -> bool:
+    """Whether a terminal would obey a character; not so those that join letters, which some scripts need."""
+    return char < " " or "\x7f" <= char <= "\x9f"
 
 
 def printable(text: str) -> str:

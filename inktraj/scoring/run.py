@@ -219,6 +219,7 @@ def _score_trajectories(table: _Table, evaluation: Evaluation, threads: int, tel
 
     count = len(table.pairs)
     done: list[int] = []
+    tell("trajectories", 0, count)
     for_each(part, [range(k, min(k + _PART, count)) for k in range(0, count, _PART)], threads)
     if all(pair.status == "error" for pair in table.pairs):
         raise DataError(f"no word could be scored; of the first, {table.pairs[0].ref.name!r}: {table.pairs[0].reason}")

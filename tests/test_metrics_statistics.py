@@ -100,6 +100,14 @@ def test_small_blocks_change_nothing(rng, monkeypatch):
     assert (before.low, before.high) == pytest.approx((after.low, after.high))
 
 
+def test_draws_that_are_kept_are_those_that_are_made_anew(rng, monkeypatch):
+    values = rng.normal(size=5000)
+    kept = [summarize(values, seed=seed) for seed in (0, 1, 0)]
+    monkeypatch.setattr(statistics, "_KEPT_DRAWS", 0)
+    assert [summarize(values, seed=seed) for seed in (0, 1, 0)] == kept
+    assert kept[0] == kept[2] != kept[1]
+
+
 def test_figures_of_the_same_samples_share_their_draws(rng):
     table = {"a": rng.normal(size=40), "b": rng.normal(size=40)}
     table["b"][3] = NAN

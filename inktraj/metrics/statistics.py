@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ CONFIDENCE = 0.95
 """What share of the drawn values an interval holds by default."""
 
 _BLOCK = 1_000_000  # draws made at once: some 25 MB
+_KEPT_DRAWS = 100_000_000  # draws that are kept for the next figure: as many bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +409,22 @@ class _Ratios:
 
 def _draws(n: int, resamples: int, seed: int) -> Iterator[FloatArray]:
     """Yield how often each of n things is drawn, ``(some, n)``, `resamples` rows in all, with bounded memory."""
+    rows = max(1, _BLOCK // n)
+    if n * resamples <= _KEPT_DRAWS:
+        kept = _kept_draws(n, resamples, seed)
+        yield from (kept[start : start + rows].astype(np.float64) for start in range(0, resamples, rows))
+    else:
+        yield from _drawn_anew(n, resamples, seed)
+
+
+@lru_cache(maxsize=1)
+def _kept_draws(n: int, resamples: int, seed: int) -> NDArray[np.uint8]:
+    """Return the draws of `_drawn_anew` whole: several figures and groups of the same pages need the same ones."""
+    # Nobody draws one thing 256 times in n: of 1,000 things, the chance is below 1e-500; of fewer, n bounds it.
+    return np.concatenate([counts.astype(np.uint8) for counts in _drawn_anew(n, resamples, seed)])
+
+
+def _drawn_anew(n: int, resamples: int, seed: int) -> Iterator[FloatArray]:
     rng = np.random.default_rng(seed)
     rows = max(1, _BLOCK // n)
     for start in range(0, resamples, rows):

@@ -59,10 +59,9 @@ class Image:
         """Return ``(h, w, 3)`` RGB, upright; raises DataError where it is no image."""
         from inktraj.io.images import read_image
 
-        try:
-            return read_image(io.BytesIO(self.read())).pixels
-        except DataError as err:
-            raise DataError(f"the image {self.name}: {err}") from err
+        file = io.BytesIO(self.read())
+        file.name = f"the image {self.name}"  # as errors call it
+        return read_image(file).pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +87,8 @@ class Question:
         Part of the data set.
     reference
         The answer as the file holds it, for records.
+    image_name
+        The image as the data call it, also where it is not there; "" for `image`'s own.
     """
 
     id: str
@@ -98,6 +99,12 @@ class Question:
     groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     split: str = ""
     reference: Any = None
+    image_name: str = ""
+
+    @property
+    def about(self) -> str:
+        """What the questions to one image share: its name, else the question's own id."""
+        return self.image_name or (self.image.name if self.image is not None else self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +159,8 @@ class Scored:
     normalized
         What was compared, for records.
     status
-        ``"unparsable"`` where the answer says nothing that can be read, ``"refused"`` where it is a refusal in words;
-        its values are then those of a wrong one.
+        ``"empty"`` where nothing is left of the answer, ``"refused"`` where it is a refusal in words, ``"unparsable"``
+        where it says nothing that can be read; its values are then those of a wrong one.
     flags
         What is to be counted, each a name such as ``"empty-gold"``.
     groups
@@ -162,7 +169,7 @@ class Scored:
 
     values: Mapping[str, float | None]
     normalized: str = ""
-    status: Literal["ok", "unparsable", "refused"] = "ok"
+    status: Literal["ok", "empty", "refused", "unparsable"] = "ok"
     flags: tuple[str, ...] = ()
     groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
+from inktraj.parse.refusals import is_refusal
 from inktraj.vqa.benchmark import Benchmark, Extra, Figure, Question, Questions, Result, Scored, Skipped
 from inktraj.vqa.manifest import Layout, read_layout
 from inktraj.vqa.pairs import Pair, read_pairs
@@ -207,7 +208,7 @@ class IndoTabVQA(Benchmark):
                 skipped.append(Skipped(pair.where, f"{reason}; a substring match would find it in anything"))
         unknown = Counter(q.language or "(none)" for q in items if q.language not in LANGUAGES)
         notes = [f"language {name!r}, which is none of {', '.join(LANGUAGES)}: {n}" for name, n in unknown.items()]
-        return Questions(tuple(items), tuple(skipped), (*pairs.notes, *notes))
+        return Questions(tuple(items), tuple(skipped), (*pairs.notes, *notes), layout.version)
 
     def wording(self, question: Question, prompt: str) -> str:
         """Return the question, with the instruction or without."""
@@ -251,6 +252,7 @@ def _question(pair: Pair, layout: Layout) -> Question:
         groups={"answer": "text" if any(c.isalpha() for gold in golds for c in gold) else "number"},
         split=pair.split,
         reference=pair.answer if isinstance(pair.answer, str) else list(pair.answer),
+        image_name=pair.image_name,
     )
 
 
@@ -267,7 +269,9 @@ def _score(prediction: str, question: Question) -> Scored:
         "in_match_tokens": float(tokens),
         "other_script": None if other is None else float(other),
     }
-    return Scored(values, normalize(prediction), flags=tuple(flags))
+    return Scored(
+        values, normalize(prediction), "refused" if not found and is_refusal(prediction) else "ok", tuple(flags)
+    )
 
 
 def _disagreements(results: Sequence[Result]) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ holds one line below ``[fields]``.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,17 +81,25 @@ class Layout:
 
     def value(self, record: Mapping[str, Any], name: str) -> Any:
         """Return what a record holds under any of a field's names; None where it has none of them."""
-        return next((record[key] for key in self.fields[name] if key in record), None)
+        for key in self.fields[name]:
+            if key in record:
+                return record[key]
+        return None
 
-    def require(self, record: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
-        """Raise DataError where a record has none of a field's names: a renamed column, not a missing value."""
-        for name in names:
-            if not any(key in record for key in self.fields[name]):
-                raise DataError(
-                    f"{where}: no column for {name}; sought were {', '.join(self.fields[name])}, there are "
-                    f'{", ".join(map(str, record))}. Write {name} = ["…"] under [fields] into {OWN_MANIFEST} in the '
-                    "data's folder"
-                )
+    def absent(self, record: Mapping[str, Any], names: Iterable[str], where: str) -> list[str]:
+        """Tell of which fields a record has none of the names: those are renamed columns, and no missing values."""
+        return [
+            f"{where}: no column for {name}; sought were {', '.join(self.fields[name])}, there are "
+            f'{", ".join(map(str, record))}. Write {name} = "…" under [fields] into {OWN_MANIFEST}, in the folder of '
+            "the data"
+            for name in names
+            if not any(key in record for key in self.fields[name])
+        ]
+
+    def require(self, record: Mapping[str, Any], names: Iterable[str], where: str) -> None:
+        """Raise DataError where a field that must be there is `absent`."""
+        if told := self.absent(record, names, where):
+            raise DataError(told[0])
 
 
 def read_layout(name: str, folder: Path | None = None) -> Layout:
@@ -105,12 +113,14 @@ def read_layout(name: str, folder: Path | None = None) -> Layout:
         It is not TOML, or a field is missing, unknown or not of its kind.
     """
     path = manifests_folder() / "vqa" / f"{name}.toml"
-    data = _toml(path)
+    shipped = layout_of(_toml(path), str(path))
     own = folder / OWN_MANIFEST if folder is not None else None
-    if own is not None and own.is_file():
-        data = _over(data, _toml(own))
-        path = own
-    return layout_of(data, str(path))
+    if own is None or not own.is_file():
+        return shipped
+    layout = layout_of(_over(_toml(path), _toml(own)), str(own))
+    if unknown := sorted(layout.fields.keys() - shipped.fields.keys()):
+        raise ParseError(f"{own}: there is no field {unknown[0]!r}; the fields are {', '.join(shipped.fields)}")
+    return layout
 
 
 def layout_of(data: Mapping[str, Any], where: str) -> Layout:

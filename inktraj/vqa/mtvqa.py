@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from inktraj.errors import DataError
+from inktraj.parse.refusals import is_refusal
 from inktraj.vqa.benchmark import Benchmark, Figure, Image, Question, Questions, Quoted, Scored, Skipped
 from inktraj.vqa.manifest import Layout, read_layout
 from inktraj.vqa.records import Cells, find_image, image_bytes, read_records, text_of
@@ -142,13 +143,17 @@ class MTVQA(Benchmark):
             golds = tuple(unicodedata.normalize("NFC", gold) for gold in question.golds)
             if values != _values(unicodedata.normalize("NFC", prediction), golds):
                 flags += ("unicode-form-decides",)
-        return Scored(values, prediction.strip().lower().replace(".", ""), flags=flags)
+        refused = not any(values.values()) and is_refusal(prediction)
+        return Scored(values, _without_dots(prediction), "refused" if refused else "ok", flags)
+
+
+def _without_dots(text: str) -> str:
+    return text.strip().lower().replace(".", "")
 
 
 def _values(prediction: str, golds: tuple[str, ...]) -> dict[str, float]:
     """Return what each scorer says; any of the golds will do."""
-    stripped = prediction.strip()
-    without_dots = stripped.lower().replace(".", "")
+    stripped, without_dots = prediction.strip(), _without_dots(prediction)
     official = vlmevalkit = exact = False
     for gold in golds:
         bare = gold.strip()

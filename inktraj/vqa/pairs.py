@@ -6,6 +6,7 @@ what can be used with care is kept, and a note says what is the matter.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,10 @@ itself of which split it is."""
 
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".JPG", ".PNG")
 """What is tried behind a name without a suffix: records may name an image and not its file."""
+
+_MAY_LACK = ("split", "question", "answer")
+"""Fields of which nothing is told where no record has them: the file's name says the split; without the others nothing
+is read."""
 
 _ALIASES = {"val": "validation", "dev": "validation", "valid": "validation", "training": "train", "testing": "test"}
 
@@ -112,6 +117,7 @@ class _Reader:
         self._by_id: dict[str, list[Pair]] = {}
         self._images: dict[str, Image | None] = {}
         self._renamed: list[str] = []
+        self._renamed_columns: list[str] = []
         self._without_split = 0
 
     def read(self, path: Path, split: str) -> None:
@@ -119,6 +125,8 @@ class _Reader:
         for where, record in read_records(path, damaged=lambda *args: self.skipped.append(Skipped(*args))):
             if first:
                 self.layout.require(record, ("question", "answer"), str(path))
+                others = [name for name in self.layout.fields if name not in _MAY_LACK and name[:8] != "response"]
+                self._renamed_columns += self.layout.absent(record, others, path.name)
                 first = False
             try:
                 pair = self._pair(where, record, path, split)
@@ -149,7 +157,7 @@ class _Reader:
             return Image(name, image_bytes(value, "the record")), name
         if value not in self._images:
             places = [self.folder] if path.parent == self.folder else [self.folder, path.parent]
-            forms = [value, *(value + suffix for suffix in _SUFFIXES if not Path(value).suffix)]
+            forms = [value] if os.path.splitext(value)[1] else [value, *(value + suffix for suffix in _SUFFIXES)]
             tried = (find_image(place, form) for place in places for form in forms)
             found = next((file for file in tried if file is not None), None)
             self._images[value] = None if found is None else Image(value, found)
@@ -170,7 +178,7 @@ class _Reader:
         return None
 
     def pairs(self) -> Pairs:
-        notes = []
+        notes = self._renamed_columns
         if missing := [name for name, image in self._images.items() if image is None]:
             notes.append(
                 f"images not there: {_counted(missing)}; their questions can be scored, but not asked with an image"

@@ -21,9 +21,6 @@ from inktraj.vqa.manifest import read_layout
 from inktraj.vqa.palmleaf_human import HumanBaseline, human_baseline, read_responses
 from inktraj.vqa.palmleaf_questions import PalmLeafQuestion, count_error, read_questions, score_answer
 
-PER_CATEGORY = "per_category_metrics.csv"
-"""The file of all figures by category and by collection, named as the paper names its own."""
-
 _TEXT_ONLY = "-text-only"
 _OPEN = "Answer from what can be seen in the image of the manuscript, without outside knowledge."
 _CONSTRAINED = "Answer from what can be seen in the image of the manuscript, without outside knowledge. {format}"
@@ -115,9 +112,8 @@ class PalmLeafVQA(Benchmark):
         return score_answer(prediction, _own(question))
 
     def extras(self, results: Sequence[Result]) -> Iterable[Extra]:
-        """Return figures by category and collection, counting errors, and the human baseline where it is given."""
+        """Return EM by category and collection, counting errors, and the human baseline where it is given."""
         known = [result for result in results if result.status != "error"]
-        yield _per_category(known, self.figures)
         yield _crossed(known, self.figures[0])
         yield _count_errors(known)
         if self.human is not None:
@@ -142,17 +138,6 @@ def _own(question: Question) -> PalmLeafQuestion:
     if not isinstance(question, PalmLeafQuestion):
         raise DataError(f"the question {question.id!r} is none of PalmLeaf-VQA's; load them with its benchmark")
     return question
-
-
-def _per_category(results: Sequence[Result], figures: Sequence[Figure]) -> Extra:
-    """Return one row for each category and for each collection."""
-    rows = tuple(
-        (key, name, len(group), *(_percent(group, figure) for figure in figures))
-        for key in ("category", "collection")
-        for name, group in _grouped(results, key).items()
-    )
-    head = ("Breakdown", "Group", "Questions", *(figure.label for figure in figures))
-    return Extra("By category and by collection", head, rows, PER_CATEGORY)
 
 
 def _crossed(results: Sequence[Result], figure: Figure) -> Extra:

@@ -10,7 +10,8 @@ Conventions
 * No meaning is guessed: a sentence around a label ("the script is Khmer") stays a sentence, and is wrong. What a count
   or a yes is can be told within a sentence, so there it is read.
 * Where nothing can be read the set is empty and the status says why: ``empty``, ``refused`` or ``unparsable``. Such an
-  answer scores 0 everywhere; it is never left out.
+  answer scores 0 everywhere; it is never left out. An answer that begins as a refusal is one; a refusal further on, in
+  any of the languages that `inktraj.parse` knows, is one where the answer says nothing else that can be read.
 * Precision, recall, F1 and Jaccard of two empty sets are 1, of an empty and another set 0.
 """
 
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Literal
 
 from inktraj.io.files import read_text
+from inktraj.parse.refusals import is_refusal
 
 Kind = Literal["labels", "binary", "count"]
 """What an answer is made of."""
@@ -357,9 +359,13 @@ def normalize_answer(text: str, kind: Kind = "labels", known: frozenset[str] = N
     if kind == "labels":
         labels = split_labels(text, known)
         unique = frozenset(labels)
-        return Answer(unique, "answered" if unique else "unparsable", len(labels) - len(unique))
-    value = parse_yes_no(text) if kind == "binary" else parse_count(text)
-    return Answer(NO_LABELS, "unparsable") if value is None else Answer(frozenset([str(value)]))
+        if unique and (unique & known or not is_refusal(text)):
+            return Answer(unique, repeated=len(labels) - len(unique))
+    else:
+        value = parse_yes_no(text) if kind == "binary" else parse_count(text)
+        if value is not None:
+            return Answer(frozenset([str(value)]))
+    return Answer(NO_LABELS, "refused" if is_refusal(text) else "unparsable")
 
 
 def normalize_reference(value: str | Iterable[str], kind: Kind = "labels", known: frozenset[str] = NO_LABELS) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from inktraj.vqa.benchmark import Question, Questions, Scored, Skipped
@@ -54,16 +54,24 @@ class PalmLeafQuestion(Question):
     several: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A pair, and what was made of it."""
+
+    pair: Pair
+    kind: Kind
+    answer: Answer
+    category: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Category:
-    """What all questions of a category share; labels and how often each is written how."""
+    """What all questions of a category share: see `PalmLeafQuestion`."""
 
-    spellings: dict[str, Counter[str]] = field(default_factory=dict)
+    known: frozenset[str] = NO_LABELS
+    vocabulary: tuple[str, ...] = ()
     several: bool = False
-
-    def vocabulary(self) -> tuple[str, ...]:
-        written = [min(forms, key=lambda form: (-forms[form], form)) for forms in self.spellings.values()]
-        return tuple(sorted(written, key=str.casefold))
 
 
 def read_questions(layout: Layout, folder: Path, split: str | None) -> Questions:
@@ -79,28 +87,21 @@ def read_questions(layout: Layout, folder: Path, split: str | None) -> Questions
     pairs = read_pairs(layout, folder)
     wanted = {pair.id for pair in pairs.of(split, folder)}
     read, skipped = _references(pairs.items, layout)
-    categories = _categories(read, layout)
-    items = tuple(
-        _question(pair, kind, answer, categories[_category(pair, layout)], layout)
-        for pair, kind, answer in read
-        if pair.id in wanted
-    )
-    return Questions(items, (*pairs.skipped, *skipped), (*pairs.notes, *_notes(items)))
+    categories = _categories(read)
+    items = tuple(_question(each, categories[each.category], layout) for each in read if each.pair.id in wanted)
+    return Questions(items, (*pairs.skipped, *skipped), (*pairs.notes, *_notes(items)), layout.version)
 
 
-Read = tuple[Pair, Kind, Answer]
-
-
-def _references(pairs: Iterable[Pair], layout: Layout) -> tuple[list[Read], list[Skipped]]:
-    read: list[Read] = []
+def _references(pairs: Iterable[Pair], layout: Layout) -> tuple[list[_Read], list[Skipped]]:
+    read: list[_Read] = []
     skipped: list[Skipped] = []
     for pair in pairs:
-        task = plain(text_of(layout.value(pair.record, "task")) or "")
+        category, task = (plain(text_of(layout.value(pair.record, name)) or "") for name in ("category", "task"))
         value = pair.answer[0] if isinstance(pair.answer, tuple) and len(pair.answer) == 1 else pair.answer
-        kind = kind_of(task, _category(pair, layout), value)
+        kind = kind_of(task, category, value)
         answer = normalize_reference(value if kind != "labels" else pair.answer, kind)
         if answer.status == "answered":
-            read.append((pair, kind, answer))
+            read.append(_Read(pair, kind, answer, category, task))
         else:
             wanted = {"count": "whole number", "binary": "yes or no", "labels": "label"}[kind]
             skipped.append(Skipped(pair.where, f"its answer {pair.answer!r} is no {wanted}"))
@@ -121,20 +122,28 @@ def kind_of(task: str, category: str, reference: str | Sequence[str]) -> Kind:
     return "count" if said.isdecimal() and (not task or "count" in category) else "labels"
 
 
-def _category(pair: Pair, layout: Layout) -> str:
-    return plain(text_of(layout.value(pair.record, "category")) or "")
-
-
-def _categories(read: Iterable[Read], layout: Layout) -> dict[str, _Category]:
-    out: dict[str, _Category] = {}
-    for pair, kind, answer in read:
-        category = out.setdefault(_category(pair, layout), _Category())
-        if kind != "labels":
+def _categories(read: Iterable[_Read]) -> dict[str, _Category]:
+    spellings: dict[str, dict[str, Counter[str]]] = {}
+    several: set[str] = set()
+    for each in read:
+        labels = spellings.setdefault(each.category, {})
+        if each.kind != "labels":
             continue
-        category.several |= len(answer.labels) > 1
-        for written in _written(pair.answer):
-            category.spellings.setdefault(canonical(written), Counter())[written] += 1
-    return out
+        if len(each.answer.labels) > 1:
+            several.add(each.category)
+        for written in _written(each.pair.answer):
+            labels.setdefault(canonical(written), Counter())[written] += 1
+    return {
+        name: _Category(
+            frozenset(labels), tuple(sorted(map(_usual, labels.values()), key=str.casefold)), name in several
+        )
+        for name, labels in spellings.items()
+    }
+
+
+def _usual(forms: Counter[str]) -> str:
+    """Return how a label is written most often."""
+    return min(forms, key=lambda form: (-forms[form], form))
 
 
 def _written(answer: str | tuple[str, ...]) -> list[str]:
@@ -145,28 +154,26 @@ def _written(answer: str | tuple[str, ...]) -> list[str]:
     return [answer] if len(labels) == 1 else labels
 
 
-def _question(pair: Pair, kind: Kind, answer: Answer, category: _Category, layout: Layout) -> PalmLeafQuestion:
-    collection = canonical(text_of(layout.value(pair.record, "collection")) or "")
-    task = plain(text_of(layout.value(pair.record, "task")) or "")
-    name = _category(pair, layout)
-    labels = kind == "labels"
+def _question(read: _Read, category: _Category, layout: Layout) -> PalmLeafQuestion:
+    pair, labels = read.pair, read.kind == "labels"
     return PalmLeafQuestion(
         id=pair.id,
         image=pair.image,
         text=pair.question,
-        golds=tuple(sorted(answer.labels)),
+        golds=tuple(sorted(read.answer.labels)),
         groups={
-            "collection": collection,
-            "category": name,
-            "task": task or {"count": "counting", "binary": "binary", "labels": ""}[kind],
-            "cardinality": "multiple" if len(answer.labels) > 1 else "single",
+            "collection": canonical(text_of(layout.value(pair.record, "collection")) or ""),
+            "category": read.category,
+            "task": read.task or {"count": "counting", "binary": "binary", "labels": ""}[read.kind],
+            "cardinality": "multiple" if len(read.answer.labels) > 1 else "single",
         },
         split=pair.split,
         reference=pair.answer if isinstance(pair.answer, str) else list(pair.answer),
-        kind=kind,
-        labels=answer.labels,
-        known=frozenset(category.spellings) if labels else NO_LABELS,
-        vocabulary=category.vocabulary() if labels else (),
+        image_name=pair.image_name,
+        kind=read.kind,
+        labels=read.answer.labels,
+        known=category.known if labels else NO_LABELS,
+        vocabulary=category.vocabulary if labels else (),
         several=category.several,
     )
 
@@ -205,13 +212,10 @@ def score_answer(prediction: str | None, question: PalmLeafQuestion) -> Scored:
             "within_one": float(error is not None and abs(error) <= 1),
             "count_error": None if error is None else float(abs(error)),
         }
-    answered = answer.status == "answered"
-    flags: list[str] = [] if answered or prediction is None else [answer.status]
-    flags += ["repeated-labels"] * (answer.repeated > 0)
+    flags = ["repeated-labels"] * (answer.repeated > 0)
     flags += ["outside-vocabulary"] * bool(question.known and answer.labels - question.known)
-    return Scored(
-        values, "; ".join(sorted(answer.labels)), "ok" if answered or prediction is None else "unparsable", tuple(flags)
-    )
+    status = "ok" if answer.status == "answered" else answer.status
+    return Scored(values, "; ".join(sorted(answer.labels)), status, tuple(flags))
 
 
 def count_error(labels: Iterable[str], question: PalmLeafQuestion) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from inktraj.errors import DataError
-from inktraj.io.files import read_text
+from inktraj.evaluation.journal import REPLIES
 from inktraj.vqa.benchmark import Benchmark, Question, Status
 from inktraj.vqa.records import read_records, text_of
 from inktraj.vqa.registry import load_benchmark
-from inktraj.vqa.results import FORMAT, Outcome
+from inktraj.vqa.results import FORMAT, Outcome, uncollected
 from inktraj.vqa.run import score_answers, warnings_of
 
 IDS = ("id", "ids", "question_id", "questionId", "qid", "sample_id", "sample", "index")
@@ -22,17 +21,21 @@ ANSWERS = ("prediction", "pred", "predicted", "raw_prediction", "response", "out
 """Names of columns, the first that is there is taken: a file with predictions beside the true answers calls the latter
 ``answer``."""
 
+PROMPTS = ("prompt", "prompt_condition", "condition", "frame")
+"""Names of columns that may say by which of a benchmark's prompts was asked."""
+
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One answer; `error` is why a model could not be asked, "" where it was."""
+    """One answer; `error` says why a model could not be asked, `prompt` by which prompt it was; "" where none does."""
 
     id: str
     text: str | None
     refused: bool = False
     error: str = ""
+    prompt: str = ""
 
 
 def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str = "") -> list[Prediction]:
@@ -44,7 +47,7 @@ def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str 
     Parameters
     ----------
     path
-        By its suffix.
+        By its suffix; or a run folder, whose ``samples.jsonl`` is read.
     id_field, answer_field
         Names of the columns; "" for the known ones, `IDS` and `ANSWERS`.
 
@@ -54,8 +57,6 @@ def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str 
         It cannot be read, or has no such columns.
     """
     path = Path(path)
-    if path.suffix.lower() == ".json" and (by_id := _by_id(path)) is not None:
-        return by_id
     out: list[Prediction] = []
     names: tuple[str, str] | None = None
     for where, record in read_records(path):
@@ -72,18 +73,10 @@ def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str 
         if named is None:
             raise DataError(f"{path}: {where} has no {id_name}, so nobody can tell what it answers")
         refused = record.get("stop_reason") == "refusal"
-        out.append(Prediction(named.strip(), text_of(record.get(answer_name)), refused, str(error) if error else ""))
+        prompt = next((value for name in PROMPTS if isinstance(value := record.get(name), str)), "")
+        answer = text_of(record.get(answer_name))
+        out.append(Prediction(named.strip(), answer, refused, str(error) if error else "", prompt))
     return out
-
-
-def _by_id(path: Path) -> list[Prediction] | None:
-    try:
-        data = json.loads(read_text(path))
-    except json.JSONDecodeError:
-        return None
-    if not isinstance(data, Mapping) or not all(isinstance(v, str | int | float | None) for v in data.values()):
-        return None
-    return [Prediction(id, text_of(value)) for id, value in data.items()]
 
 
 def _column(record: Mapping[str, Any], wanted: str, known: Sequence[str], what: str, where: str) -> str:
@@ -91,16 +84,21 @@ def _column(record: Mapping[str, Any], wanted: str, known: Sequence[str], what: 
     if not name:
         there = ", ".join(map(str, record))
         sought = wanted or ", ".join(known)
-        raise DataError(f"{where} has no column with {what}: sought was {sought}; there are {there}. Name it")
+        option = "--id-field" if what == "ids" else "--answer-field"
+        raise DataError(
+            f"{where} has no column with {what}: sought was {sought}; there are {there}. Name it with {option}"
+        )
     return name
 
 
+@uncollected()
 def score_predictions(
     predictions: str | Path | Sequence[Prediction],
     benchmark: str | Benchmark,
     data: str | Path,
     *,
     split: str | None = None,
+    prompt: str = "",
     answered_only: bool = False,
     several: bool = False,
     id_field: str = "",
@@ -119,6 +117,9 @@ def score_predictions(
     several
         A question may have several answers, such as those of several people: each is scored by itself. Else two that
         differ are an error.
+    prompt
+        The benchmark's prompt that was used: of a file which says so itself for each answer, those of this prompt are
+        scored.
     id_field, answer_field
         As for `read_predictions`.
 
@@ -129,13 +130,13 @@ def score_predictions(
     """
     bench = load_benchmark(benchmark)
     questions = bench.load(Path(data), split or bench.default_split)
-    is_file = isinstance(predictions, str | Path)
-    given = (
-        read_predictions(predictions, id_field=id_field, answer_field=answer_field)
-        if isinstance(predictions, str | Path)
-        else list(predictions)
-    )
-    name = Path(predictions).name if isinstance(predictions, str | Path) else "predictions"
+    source = ""
+    name = "predictions"
+    if isinstance(predictions, str | Path):
+        path = Path(predictions) / REPLIES if Path(predictions).is_dir() else Path(predictions)
+        source, name = str(predictions), path.name
+        predictions = read_predictions(path, id_field=id_field, answer_field=answer_field)
+    given, prompt = _of_prompt(predictions, bench, prompt, name)
     known = {question.id for question in questions.items}
     answers, notes = _by_question(given, known, name, several=several)
     came: list[tuple[Question, str | None, Status, str]] = []
@@ -145,18 +146,19 @@ def score_predictions(
             came.append((question, None, "missing", "there is no prediction"))
         came.extend((question, *_read(prediction)) for prediction in found)
     results = score_answers(bench, came)
-    missing = sum(question.id not in answers for question in questions.items)
+    missing = len(known) - len(answers)
     if missing and not answered_only:
-        notes.append(f"{missing} of {len(known)} questions have no prediction and count as incorrect")
+        notes.append(f"{missing:,} of {len(known):,} questions have no prediction and count as incorrect")
     return Outcome(
         bench,
-        "",
+        prompt,
         name,
         questions,
         tuple(results),
         {
             "format": FORMAT,
-            "predictions": str(predictions) if is_file else "given",
+            "benchmark": {"name": bench.name, "version": bench.version, "prompt": prompt},
+            "predictions": source or "given",
             "split": split or bench.default_split,
             "answered_only": answered_only,
             "several": several,
@@ -164,6 +166,22 @@ def score_predictions(
         left_out=missing if answered_only else 0,
         warnings=[*notes, *warnings_of(questions, results)],
     )
+
+
+def _of_prompt(
+    given: Sequence[Prediction], bench: Benchmark, prompt: str, name: str
+) -> tuple[Sequence[Prediction], str]:
+    """Return the predictions of a prompt, and its name; "" where nothing is known of one."""
+    if not given:
+        raise DataError(f"{name} holds no prediction")
+    if prompt and prompt not in bench.prompts:
+        raise DataError(f"{bench.name} has no prompt {prompt!r}; its prompts are {', '.join(bench.prompts)}")
+    there = [known for known in bench.prompts if any(prediction.prompt == known for prediction in given)]
+    if (len(there) > 1 and not prompt) or (there and prompt and prompt not in there):
+        raise DataError(f"{name} holds answers to the prompts {', '.join(there)}; name one of them with --prompt")
+    if prompt and there:
+        given = [prediction for prediction in given if prediction.prompt == prompt]
+    return given, prompt or "".join(there)
 
 
 def _by_question(
@@ -181,7 +199,7 @@ def _by_question(
             if there[0] != prediction:
                 raise DataError(
                     f"{name} has two predictions for {prediction.id} that differ: {there[0].text!r} and "
-                    f"{prediction.text!r}; name one file for each system, or score several answers on purpose"
+                    f"{prediction.text!r}; name one file for each system, or score each by itself with --several"
                 )
             same += 1
             continue

@@ -6,6 +6,7 @@ import base64
 import csv
 import json
 import math
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +29,8 @@ def read_records(
     Parameters
     ----------
     path
-        By its suffix; with or without a byte order mark. JSON holds a list of objects, or one object with such a list
-        (or with objects by id, which become their ``id`` where they have none).
+        By its suffix; with or without a byte order mark. JSON holds a list of objects, or one object with such a list,
+        with objects by id (which becomes their ``id`` where they have none), or with answers by id.
     without
         Columns of Parquet that are not read, such as images.
     damaged
@@ -60,13 +61,15 @@ def text_of(value: Any) -> str | None:
 
     Whole numbers that a reader made floats of are written without their ``.0``.
     """
+    if isinstance(value, str):
+        return value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def find_image(folder: Path, name: str, among: Sequence[str] = ("", "images")) -> Path | None:
@@ -74,11 +77,10 @@ def find_image(folder: Path, name: str, among: Sequence[str] = ("", "images")) -
 
     A name never leads out of `folder`; backslashes are taken for slashes.
     """
-    root = folder.resolve()
     for place in among:
-        path = folder / place / name.replace("\\", "/")
-        if path.is_file() and path.resolve().is_relative_to(root):
-            return path
+        path = os.path.join(folder, place, name.replace("\\", "/"))
+        if os.path.isfile(path) and Path(path).resolve().is_relative_to(folder.resolve()):
+            return Path(path)
     return None
 
 
@@ -91,7 +93,7 @@ def _lines(path: Path, damaged: Callable[[str, str], None] | None) -> Iterator[t
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError(f"a JSON object is expected, not {type(record).__name__}")
-        except ValueError as err:
+        except (ValueError, RecursionError) as err:
             if damaged is None:
                 raise ParseError(f"{path}, line {number}: not a record ({err})") from err
             damaged(where, f"not a record ({err})")
@@ -102,18 +104,20 @@ def _lines(path: Path, damaged: Callable[[str, str], None] | None) -> Iterator[t
 def _json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         data = json.loads(read_text(path))
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         if isinstance(err, DataError):
             raise
-        raise ParseError(f"{path}: not JSON ({err})") from err
+        raise ParseError(f"{path}: not JSON ({err}); a file with one record a line is called .jsonl") from err
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list)]
         if len(lists) == 1:
             data = lists[0]
-        elif data and all(isinstance(value, dict) for value in data.values()):
+        elif all(isinstance(value, dict) for value in data.values()):
             data = [{"id": key, **value} for key, value in data.items()]
+        elif all(isinstance(value, str | int | float | None) for value in data.values()):
+            data = [{"id": key, "answer": value} for key, value in data.items()]
     if not isinstance(data, list) or not all(isinstance(record, dict) for record in data):
-        raise ParseError(f"{path}: expected a list of objects, one a record")
+        raise ParseError(f"{path}: expected a list of objects, one a record, or an object with one for each id")
     for number, record in enumerate(data, 1):
         yield f"{path.name}, record {number}", record
 
@@ -227,4 +231,5 @@ def image_bytes(value: Any, where: str) -> bytes:
             return base64.b64decode("".join(text.split()), validate=True)
         except ValueError as err:
             raise DataError(f"{where}: the image is no base64 ({err})") from err
-    raise DataError(f"{where}: the image is {type(value).__name__}, expected bytes or base64")
+    seen = "there is no image" if value is None else f"the image is {type(value).__name__}"
+    raise DataError(f"{where}: {seen}, expected bytes or base64")

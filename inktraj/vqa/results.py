@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +23,26 @@ from inktraj.vlm import Reply
 from inktraj.vqa.benchmark import Benchmark, Extra, Figure, Questions, Result, Status, group_of
 
 FORMAT = "inktraj vqa 1"
+
+SCORES = "scores.parquet"
+"""The file with a row for each answer."""
+
+PER_CATEGORY = "per_category_metrics.csv"
+"""The file of all figures over all answers and by each group, named as PalmLeaf-VQA's authors name theirs."""
+
 STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no cycles of garbage meanwhile: a million small objects have none, and looking takes a third of all."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,7 @@ class Outcome:
     warnings: Sequence[str] = ()
     replies: Mapping[str, Reply] = field(default_factory=dict)
     _grouped: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict, repr=False)
+    _labels: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -116,6 +138,11 @@ class Outcome:
         micro = self._summaries(np.arange(len(self.scored)))
         return tuple(Figures(f, micro[f.name], self._macro(f)) for f in self.benchmark.figures)
 
+    @property
+    def name(self) -> str:
+        """The system and, where it is known, the prompt."""
+        return f"{self.system}, {self.prompt}" if self.prompt else self.system
+
     def _macro(self, figure: Figure) -> Summary | None:
         """Return the mean of the groups' means: that of all results, each counted by 1 / the results of its group.
 
@@ -136,7 +163,7 @@ class Outcome:
     def _places(self, breakdown: str) -> dict[str, NDArray[np.int64]]:
         """Return where the results of each group stand among the scored ones."""
         if breakdown not in self._grouped:
-            labels = [group_of(result, breakdown) for result in self.scored]
+            labels = [label for label, scored in zip(self.labels(breakdown), self._known, strict=True) if scored]
             found = group_places(labels, len(labels))
             self._grouped[breakdown] = {label: places for label, places in found.items() if label}
         return self._grouped[breakdown]
@@ -150,17 +177,39 @@ class Outcome:
         """The benchmark's own tables."""
         return tuple(self.benchmark.extras(self.scored))
 
+    def labels(self, breakdown: str) -> list[str]:
+        """Return the group of each result."""
+        if breakdown not in self._labels:
+            self._labels[breakdown] = [group_of(result, breakdown) for result in self.results]
+        return self._labels[breakdown]
+
+    @cached_property
+    def values(self) -> dict[str, NDArray[np.float64]]:
+        """Figure → its value in each result; NaN where it has none."""
+        every = [result.scored.values for result in self.results]
+        names = [figure.name for figure in self.benchmark.figures]
+        return {name: np.array([values.get(name) for values in every], dtype=np.float64) for name in names}
+
+    @cached_property
+    def images(self) -> list[str]:
+        """What each result's question is about."""
+        return [result.question.about for result in self.results]
+
+    @cached_property
+    def _known(self) -> NDArray[np.bool_]:
+        """Which results are no errors."""
+        return np.array([result.status != "error" for result in self.results], dtype=bool)
+
     @cached_property
     def _columns(self) -> dict[str, NDArray[np.float64]]:
-        names = [figure.name for figure in self.benchmark.figures]
-        return {n: np.array([r.scored.values.get(n) for r in self.scored], dtype=np.float64) for n in names}
+        return {name: column[self._known] for name, column in self.values.items()}
 
     @cached_property
     def _clusters(self) -> NDArray[np.int64]:
         """A number for each image."""
         numbers: dict[str, int] = {}
-        names = (r.question.image.name if r.question.image is not None else r.question.id for r in self.scored)
-        return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+        of = [numbers.setdefault(name, len(numbers)) for name in self.images]
+        return np.array(of, dtype=np.int64)[self._known]
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the single results, as plain JSON."""
@@ -202,8 +251,10 @@ class Outcome:
         }
 
 
+@uncollected()
 def write_outcome(outcome: Outcome, folder: Path) -> None:
-    """Write ``run.json``, ``scores.parquet``, ``scores.csv``, the benchmark's tables, ``summary.md``, ``report.html``.
+    """Write ``run.json``, ``scores.parquet``, ``scores.csv``, ``per_category_metrics.csv``, the benchmark's own tables,
+    ``summary.md`` and ``report.html``.
 
     Raises
     ------
@@ -214,6 +265,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> None:
     from inktraj.vqa.summary import summary_markdown
 
     _write_scores(outcome, folder)
+    write_bytes(folder / PER_CATEGORY, _csv(list(per_category(outcome))))
     for extra in outcome.extras:
         if extra.file:
             write_bytes(folder / extra.file, _csv([extra.head, *extra.rows]))
@@ -223,44 +275,64 @@ def write_outcome(outcome: Outcome, folder: Path) -> None:
     write_bytes(folder / "report.html", report_html(outcome).encode("utf-8", "backslashreplace"))
 
 
-def score_rows(outcome: Outcome) -> tuple[list[str], list[list[str | float | None]]]:
-    """Return names and rows of the table of single results."""
-    benchmark = outcome.benchmark
-    breakdowns = [name for name in benchmark.breakdowns if name != "language"]
-    head = ["id", "split", "language", *breakdowns, "status", *(f.name for f in benchmark.figures)]
-    head += ["prediction", "normalized", "reference", "flags", "reason"]
-    rows = []
-    for result in outcome.results:
-        question, scored = result.question, result.scored
-        row: list[str | float | None] = [question.id, question.split, question.language]
-        row += [group_of(result, name) for name in breakdowns]
-        row += [result.status, *(scored.values.get(f.name) for f in benchmark.figures)]
-        row += [result.prediction, scored.normalized, " | ".join(question.golds), " ".join(scored.flags), result.reason]
-        rows.append(row)
-    return head, rows
+def per_category(outcome: Outcome) -> Iterator[list[str | float | None]]:
+    """Yield head and rows of all figures, in percent where they are shares: over all answers, and by each group."""
+    figures = outcome.benchmark.figures
+    yield ["System", "Prompt", "Breakdown", "Group", "Answers", *(figure.label for figure in figures)]
+    whole = {f.figure.name: f.micro for f in outcome.figures}
+    for breakdown, groups in {"all": {"all": whole} if whole else {}, **outcome.groups}.items():
+        for group, summaries in groups.items():
+            one = summaries[figures[0].name]
+            means = [summaries[figure.name].mean for figure in figures]
+            shown = [
+                None if mean is None else round(100 * mean if figure.share else mean, 4)
+                for mean, figure in zip(means, figures, strict=True)
+            ]
+            yield [outcome.system, outcome.prompt, breakdown, group, one.count + one.left_out, *shown]
+
+
+def score_columns(outcome: Outcome) -> dict[str, Sequence[str | None] | NDArray[np.float64]]:
+    """Return the table of single results."""
+    results = outcome.results
+    breakdowns = [name for name in outcome.benchmark.breakdowns if name != "language"]
+    return {
+        "id": [result.question.id for result in results],
+        "image": outcome.images,
+        "split": [result.question.split for result in results],
+        "language": outcome.labels("language"),
+        **{name: outcome.labels(name) for name in breakdowns},
+        "status": [result.status for result in results],
+        **outcome.values,
+        "prediction": [result.prediction for result in results],
+        "normalized": [result.scored.normalized for result in results],
+        "reference": [" | ".join(result.question.golds) for result in results],
+        "flags": [" ".join(result.scored.flags) for result in results],
+        "reason": [result.reason for result in results],
+    }
 
 
 def _write_scores(outcome: Outcome, folder: Path) -> None:
     import pyarrow as pa
+    import pyarrow.csv
     import pyarrow.parquet as pq
 
-    head, rows = score_rows(outcome)
-    figures = {figure.name for figure in outcome.benchmark.figures}
-    columns = {}
-    for k, name in enumerate(head):
-        values = [row[k] for row in rows]
-        if name in figures:
-            columns[name] = pa.array(values, pa.float64())
-        else:
-            columns[name] = pa.array([_utf8(value) for value in values], pa.string())
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink, compression="zstd")
-    write_bytes(folder / "scores.parquet", sink.getvalue())
-    write_bytes(folder / "scores.csv", _csv([head, *rows]))
+    columns = {
+        name: pa.array(values, from_pandas=True)  # NaN is no value
+        if isinstance(values, np.ndarray)
+        else pa.array([_utf8(value) for value in values], pa.string())
+        for name, values in score_columns(outcome).items()
+    }
+    table, parquet, text = pa.table(columns), io.BytesIO(), io.BytesIO()
+    pq.write_table(table, parquet, compression="zstd")
+    write_bytes(folder / SCORES, parquet.getvalue())
+    pyarrow.csv.write_csv(table, text)
+    write_bytes(folder / "scores.csv", text.getvalue())
 
 
-def _utf8(value: str | float | None) -> str | None:
-    return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+def _utf8(text: str | None) -> str | None:
+    if text is None or text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _csv(rows: Sequence[Sequence[str | float | int | None]]) -> bytes:

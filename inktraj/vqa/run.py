@@ -233,6 +233,13 @@ def _read(reply: Reply) -> tuple[str | None, Status, str]:
     return reply.text, "ok", ""
 
 
+_WHY: dict[Status, str] = {
+    "empty": "nothing is left of the answer",
+    "refused": "the answer refuses",
+    "unparsable": "the answer says nothing that can be read",
+}
+
+
 def score_answers(benchmark: Benchmark, came: Iterable[tuple[Question, str | None, Status, str]]) -> list[Result]:
     """Score answers, each with its question, what became of it, and why; errors are not scored."""
     every = list(came)
@@ -247,8 +254,7 @@ def score_answers(benchmark: Benchmark, came: Iterable[tuple[Question, str | Non
         found = next(scored)
         if found.status != "ok" and status in ("ok", "truncated"):
             status = found.status
-            told = "refuses" if found.status == "refused" else "says nothing that can be read"
-            reason = f"the answer {told}" + (f"; {reason}" if reason else "")
+            reason = _WHY[status] + (f"; {reason}" if reason else "")
         out.append(Result(question, answer, status, found, reason))
     return out
 

@@ -108,7 +108,7 @@ def trajectory(
     DataError
         The data set or an option cannot be used.
     """
-    plan = Plan(Prompt(input, "word", form, example), (frame,), limit=limit, seed=seed)
+    plan = Plan(prompt=Prompt(input, "word", form, example), frames=(frame,), limit=limit, seed=seed)
     samples = [
         InspectSample(
             id=sample.id,

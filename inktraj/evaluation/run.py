@@ -13,12 +13,10 @@ A run folder holds
 from __future__ import annotations
 
 import json
-import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,13 +25,13 @@ import numpy as np
 
 from inktraj.datasets import Dataset, Sample, load_dataset
 from inktraj.errors import DataError
-from inktraj.evaluation.asking import Tally, ask_all
-from inktraj.evaluation.batches import ask_batches, check_nothing_open
+from inktraj.evaluation.asking import Tally
 from inktraj.evaluation.examples import Examples
 from inktraj.evaluation.folder import RunFolder
 from inktraj.evaluation.journal import Answer, Journal, Replies, read_errors
 from inktraj.evaluation.outcomes import outcomes_of
 from inktraj.evaluation.placement import best_placement
+from inktraj.evaluation.plan import AskingPlan, ask, check_least, costs_of
 from inktraj.evaluation.prompts import Prompt
 from inktraj.evaluation.results import RUN_FORMAT, EvaluationRun, Outcome, Row
 from inktraj.evaluation.tasks import Asking, Task, tasks_of
@@ -46,7 +44,7 @@ from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
 from inktraj.scoring.scores import Grouping
 from inktraj.scoring.sources import Word
-from inktraj.vlm import VLM, Reply, Request, Text, cost_of, load_model
+from inktraj.vlm import VLM, Reply, Request, Text, load_model
 from inktraj.vlm.batch import batch_limits
 
 if TYPE_CHECKING:
@@ -60,9 +58,9 @@ MAX_TOKENS = 8192
 _STATUS: dict[str, Status] = {"ok": "valid", "incomplete": "missing", "error": "error"}
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is asked of whom, and what is computed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(AskingPlan):
+    """How a model is asked, and what is computed; `AskingPlan` has more parameters, such as `limit`.
 
     Parameters
     ----------
@@ -74,20 +72,6 @@ class Plan:
     read_as
         ``"asked"``: answers are read in the frame that was asked for; ``"auto"``: in the one that their numbers speak
         for, which every outcome then names.
-    limit
-        Samples at most, chosen by the seed; None for all.
-    seed
-        Of the choice of samples and of the example; sent to models where `send_seed`.
-    max_tokens, temperature, send_seed
-        Of a request.
-    connections
-        Requests at once.
-    max_cost
-        Dollars after which nothing more is asked. Not with `batch`: what a batch costs is known when it has ended.
-    batch
-        Ask through the provider's batches, where it has them: for half the price, within a day.
-    poll
-        Seconds between looks at batches that are under way.
     evaluation, recognizer, style, drawing, by
         As for `inktraj.score`.
     placed
@@ -101,15 +85,7 @@ class Plan:
     prompt: Prompt = field(default_factory=Prompt)
     frames: tuple[str, ...] = ("native",)
     read_as: str = "asked"
-    limit: int | None = None
-    seed: int = 0
     max_tokens: int = MAX_TOKENS
-    temperature: float | None = None
-    send_seed: bool = False
-    connections: int = 8
-    max_cost: float | None = None
-    batch: bool = False
-    poll: float = 60.0
     evaluation: Evaluation = field(default_factory=Evaluation)
     recognizer: str | None = None
     style: StyleModel | str | Path | None = None
@@ -120,6 +96,8 @@ class Plan:
     threads: int = 1
 
     def __post_init__(self) -> None:
+        AskingPlan.__post_init__(self)  # a class with slots is made anew, so that super() would not find itself
+        check_least(self, threads=0)
         for name in self.frames:
             if name not in ("native", "shared", *FRAME_NAMES):
                 raise DataError(f"no coordinate frame is named {name!r}; native, shared, {', '.join(FRAME_NAMES)} are")
@@ -129,19 +107,6 @@ class Plan:
             raise DataError(f"answers are read as 'asked' or 'auto', not as {self.read_as!r}")
         if isinstance(self.recognizer, str) and self.recognizer != "ppocr":
             raise DataError(f"there is no recogniser {self.recognizer!r}; give 'ppocr', or none")
-        if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise DataError(f"temperature is {self.temperature}, expected a number from 0 on")
-        for name, least in (("limit", 1), ("max_tokens", 1), ("connections", 1), ("threads", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise DataError(f"{name} is {value}, expected at least {least}")
-        if not self.poll > 0:
-            raise DataError(f"poll is {self.poll}, expected more than 0 seconds")
-        if self.batch and self.max_cost is not None:
-            raise DataError(
-                "a limit of cost cannot be kept with batches: all is asked at once, and what it costs is known when it "
-                "is answered. Set a limit of samples, see what they cost, and raise it: nothing is asked twice"
-            )
 
 
 class Watcher:
@@ -295,11 +260,7 @@ def _asked_rows(
     def progress(tally: Tally) -> None:
         watcher.asking(tally, total)
 
-    if plan.batch:
-        done = ask_batches(tasks, asking, journal, folder, poll=plan.poll, progress=progress)
-    else:
-        check_nothing_open(folder)
-        done = ask_all(tasks, asking, journal, connections=plan.connections, max_cost=plan.max_cost, progress=progress)
+    done = ask(tasks, asking, journal, folder, plan, progress)
     replies = Replies(folder, set(done.keys.values()))
     errors = {(error["frame"], id): error["error"] for error in read_errors(folder) for id in error["ids"]}
     rows = []
@@ -329,7 +290,7 @@ def _asked_rows(
                 watcher,
             )
         )
-    return rows, _costs(done.tally, replies.values(), model), done.tally.stopped
+    return rows, costs_of(done.tally, replies.values(), model), done.tally.stopped
 
 
 def _shown(request: Request) -> str:
@@ -455,35 +416,6 @@ def _nearest(outcome: Outcome, sample: Sample, others: Sequence[Sample], evaluat
     found = {other.id: simple.score(outcome.ink, other.ink).dtw for other in [sample, *others]}
     best = min(found, key=lambda id: (found[id], id != sample.id))
     return next(other for other in [sample, *others] if other.id == best)
-
-
-def _costs(tally: Tally, answers: Iterable[Answer], model: VLM) -> dict[str, Any]:
-    """Of this run, and of all replies in the folder."""
-    tokens, dollars, count = [0, 0], 0.0, 0
-    known = True
-    for answer in answers:
-        reply, count = answer.reply, count + 1
-        tokens = [tokens[0] + (reply.input_tokens or 0), tokens[1] + (reply.output_tokens or 0)]
-        price = cost_of(reply, model, day=_day(answer.at), batch=bool(answer.batch))
-        known, dollars = known and price is not None, dollars + (price or 0.0)
-    return {
-        "replies": count,
-        "replies_of_this_run": tally.answered,
-        "retries": tally.retries,
-        "errors": tally.errors,
-        "input_tokens": tokens[0],
-        "output_tokens": tokens[1],
-        "dollars": round(dollars, 6) if known else None,
-        "dollars_of_this_run": None if tally.dollars is None else round(tally.dollars, 6),
-    }
-
-
-def _day(at: str) -> date:
-    """The day on which a reply came, at whose price it was billed; today where the record does not tell."""
-    try:
-        return datetime.fromisoformat(at).astimezone(UTC).date()
-    except ValueError:
-        return datetime.now(UTC).date()
 
 
 def _warnings(data: Dataset, rows: Sequence[Row]) -> list[str]:

@@ -16,10 +16,9 @@ from inktraj.errors import DataError
 if TYPE_CHECKING:
     from inktraj.vlm import Retry
     from inktraj.vqa import Benchmark
-    from inktraj.vqa.results import Outcome
     from inktraj.vqa.run import Progress
 
-SOME_FAILED = 1
+SOME_FAILED, INTERRUPTED = 1, 130
 
 app = typer.Typer(
     help="Document visual question answering: MTVQA, PalmLeaf-VQA, IndoTabVQA, or a benchmark of your own.",
@@ -29,7 +28,10 @@ app = typer.Typer(
 )
 
 Name = Annotated[
-    str, typer.Option("--benchmark", help="mtvqa, palmleaf-vqa, indotabvqa, or module:attribute of your own.")
+    str,
+    typer.Option(
+        "--benchmark", help="mtvqa, palmleaf-vqa, indotabvqa, or file.py:attribute or module:attribute of your own."
+    ),
 ]
 Data = Annotated[Path, typer.Option(help="Folder of the local copy.")]
 Split = Annotated[str | None, typer.Option(help="Part of the data; the benchmark's own choice unless given.")]
@@ -50,8 +52,14 @@ def run(
             help="A name such as claude, gemini, kimi, gpt or qwen; PROVIDER/ID; replay:FILE; or transformers:FOLDER."
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Run folder; vqa-MODEL-BENCHMARK-PROMPT unless given.")] = None,
-    prompt: Annotated[str, typer.Option(help="One of the benchmark's prompts; its first unless given.")] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Run folder; vqa-MODEL-BENCHMARK-PROMPT unless given. Of several prompts: a folder of runs."),
+    ] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(help="One of the benchmark's prompts, its first unless given; repeated, or all: several."),
+    ] = None,
     split: Split = None,
     limit: Annotated[int | None, typer.Option(help="Questions at most, chosen by the seed.")] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of questions and of examples.")] = 0,
@@ -82,10 +90,16 @@ def run(
     The same command goes on where it was stopped. Exit code 1 says that some questions could not be asked.
     """
     from inktraj.vlm import RetryPolicy, load_model
-    from inktraj.vqa.run import Plan, run_benchmark
+    from inktraj.vqa.compare import compare_runs
+    from inktraj.vqa.run import Plan, run_benchmark, run_prompts
+    from inktraj.vqa.summary import print_tables
 
     bench = _benchmark(benchmark, sts_model, sts_encoder, settings)
-    with _watched(sys.stderr.isatty()) as (progress, on_retry):
+    prompts = list(bench.prompts) if prompt == ["all"] else prompt or [next(iter(bench.prompts))]
+    several = len(set(prompts)) > 1
+    named = "-".join(_safe(part) for part in ("vqa", model, bench.name, *([] if several else prompts[:1])))
+    folder = out or Path(named)
+    with _interruptible(folder), _watched(sys.stderr.isatty()) as (progress, on_retry):
         vlm = load_model(
             model,
             base_url=base_url,
@@ -97,7 +111,7 @@ def run(
             models=models,
         )
         plan = Plan(
-            prompt=prompt,
+            prompt=prompts[0],
             split=split,
             limit=limit,
             shots=shots,
@@ -110,24 +124,44 @@ def run(
             batch=batch,
             poll=poll,
         )
-        folder = out or Path(f"vqa-{_safe(model)}-{_safe(bench.name)}-{_safe(prompt or next(iter(bench.prompts)))}")
-        outcome = run_benchmark(vlm, bench, data, folder, plan, progress=progress)
-    _print(outcome)
-    typer.echo(f"report: {folder / 'report.html'}")
-    if errors := outcome.counts["error"]:
-        why = outcome.stopped or next(r.reason for r in outcome.results if r.status == "error")
+        if several:
+            outcomes = run_prompts(vlm, bench, data, folder, prompts, plan, progress=progress)
+        else:
+            outcomes = [run_benchmark(vlm, bench, data, folder, plan, progress=progress)]
+    folders = [folder / outcome.prompt for outcome in outcomes] if several else [folder]
+    with _told():
+        if len(outcomes) > 1 and all(outcome.scored for outcome in outcomes):
+            found = compare_runs(folders)
+            found.write(folder)
+            found.print(_console())
+        else:
+            for outcome in outcomes:
+                print_tables(outcome, _console())
+        for each in folders:
+            typer.echo(f"report: {each / 'report.html'}")
+    if errors := [result for outcome in outcomes for result in outcome.results if result.status == "error"]:
+        why = outcomes[-1].stopped or errors[0].reason
         typer.echo(
-            f"inktraj: {errors} questions could not be asked ({why}); the same command asks for them again", err=True
+            f"inktraj: {len(errors):,} questions could not be asked ({why}); the same command asks for them again",
+            err=True,
         )
+        raise typer.Exit(SOME_FAILED)
+    if len(outcomes) < len(set(prompts)):
+        typer.echo(f"inktraj: {outcomes[-1].stopped}; the same command goes on with the other prompts", err=True)
         raise typer.Exit(SOME_FAILED)
 
 
 @app.command()
 def score(
-    predictions: Annotated[Path, typer.Argument(help="JSON, JSON Lines, CSV, TSV or Parquet with ids and answers.")],
+    predictions: Annotated[
+        Path, typer.Argument(help="JSON, JSON Lines, CSV, TSV or Parquet with ids and answers; or a run folder.")
+    ],
     benchmark: Name,
     data: Data,
     split: Split = None,
+    prompt: Annotated[
+        str, typer.Option(help="The benchmark's prompt that was used; needed where the file has answers to several.")
+    ] = "",
     out: Annotated[
         Path | None, typer.Option(help="Folder for scores, tables and the report; none unless given.")
     ] = None,
@@ -153,12 +187,14 @@ def score(
     from inktraj.io.files import write_text
     from inktraj.vqa.predictions import score_predictions
     from inktraj.vqa.results import write_outcome
+    from inktraj.vqa.summary import print_tables
 
     outcome = score_predictions(
         predictions,
         _benchmark(benchmark, sts_model, sts_encoder, settings),
         data,
         split=split,
+        prompt=prompt,
         answered_only=answered_only,
         several=several,
         id_field=id_field,
@@ -167,14 +203,37 @@ def score(
     if out is not None:
         with RunFolder(out, outcome.settings):
             write_outcome(outcome, out)
-    if str(json_file) == "-":
-        typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str))
-    else:
-        _print(outcome)
-        if json_file is not None:
-            write_text(json_file, json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str) + "\n")
+    told = json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str) + "\n"
+    with _told():
+        if str(json_file) == "-":
+            typer.echo(told, nl=False)
+        else:
+            print_tables(outcome, _console())
+            if json_file is not None:
+                write_text(json_file, told)
     if outcome.counts["error"]:
         raise typer.Exit(SOME_FAILED)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or of scorings that were written with --out.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for comparison.md and per_category_metrics.csv; none unless given.")
+    ] = None,
+) -> None:
+    """Put runs of one benchmark side by side: of several prompts, of several models, or both."""
+    from inktraj.vqa.compare import compare_runs
+
+    found = compare_runs(runs)
+    with _told():
+        found.print(_console())
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise DataError(f"cannot write into {out}: {err.strerror or err}") from err
+        found.write(out)
 
 
 @app.command(name="list")
@@ -205,12 +264,32 @@ def _benchmark(name: str, folder: Path | None, encoder: str | None, settings: li
     return bench.configured(**options) if options else bench
 
 
-def _print(outcome: Outcome) -> None:
+def _console() -> Any:
     from rich.console import Console
 
-    from inktraj.vqa.summary import print_tables
+    return Console()
 
-    print_tables(outcome, Console())
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A full disk behind standard output, or a reader that has gone, is told of; files are written by then."""
+    try:
+        yield
+        if sys.stdout is not None:  # closed from the start: nobody wants to be told
+            sys.stdout.flush()
+    except OSError as err:
+        raise DataError(f"standard output: cannot be written ({err.strerror or err})") from err
+
+
+@contextmanager
+def _interruptible(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"inktraj: interrupted; the replies that came are kept in {folder}, and the same command goes on", err=True
+        )
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _safe(name: str) -> str:

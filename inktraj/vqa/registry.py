@@ -1,10 +1,13 @@
-"""Benchmarks by name: the shipped ones, those that other packages offer, and any ``module:attribute``."""
+"""Benchmarks by name: shipped ones, those of other packages, and any ``module:attribute`` or ``file.py:attribute``."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import find_spec
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 
 from inktraj.errors import DataError
 from inktraj.vqa.benchmark import Benchmark
@@ -31,7 +34,8 @@ def load_benchmark(spec: str | Benchmark) -> Benchmark:
     Parameters
     ----------
     spec
-        A name, a ``module:attribute`` (a subclass of `Benchmark`, or an object), or the benchmark itself.
+        A name, a ``module:attribute`` or ``file.py:attribute`` (a subclass of `Benchmark`, or an object), or the
+        benchmark itself.
 
     Raises
     ------
@@ -41,17 +45,29 @@ def load_benchmark(spec: str | Benchmark) -> Benchmark:
     if isinstance(spec, Benchmark):
         return spec
     place = SHIPPED.get(spec) or next((e.value for e in entry_points(group=GROUP) if e.name == spec), spec)
-    module, colon, attribute = place.partition(":")
+    module, colon, attribute = place.rpartition(":")
     if not colon or not attribute:
         known = ", ".join(benchmark_names())
-        raise DataError(f"there is no benchmark {spec!r}; known are {known}, and any module:attribute")
+        raise DataError(
+            f"there is no benchmark {spec!r}; known are {known}, any module:attribute and file.py:attribute"
+        )
     try:
-        if find_spec(module) is None:
-            raise ImportError(f"no module is named {module!r}")
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as err:
-        raise DataError(f"the benchmark {spec!r} cannot be imported: {err}") from err
+        found = getattr(_from_file(Path(module)) if module.endswith(".py") else import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError, OSError) as err:
+        hint = "" if module.endswith(".py") else f"; a file of your own can be named as {module}.py:{attribute}"
+        raise DataError(f"the benchmark {spec!r} cannot be imported: {err}{hint}") from err
     made = found() if isinstance(found, type) else found
     if not isinstance(made, Benchmark):
         raise DataError(f"{spec!r} is {made!r}, expected a subclass of inktraj.vqa.Benchmark")
     return made
+
+
+def _from_file(path: Path) -> ModuleType:
+    """Import a file, under a name that no other module has."""
+    name = f"inktraj_benchmark_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

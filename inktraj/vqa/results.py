@@ -138,11 +138,6 @@ class Outcome:
         micro = self._summaries(np.arange(len(self.scored)))
         return tuple(Figures(f, micro[f.name], self._macro(f)) for f in self.benchmark.figures)
 
-    @property
-    def name(self) -> str:
-        """The system and, where it is known, the prompt."""
-        return f"{self.system}, {self.prompt}" if self.prompt else self.system
-
     def _macro(self, figure: Figure) -> Summary | None:
         """Return the mean of the groups' means: that of all results, each counted by 1 / the results of its group.
 
@@ -228,6 +223,8 @@ class Outcome:
             "flags": self.flags,
             "figures": {
                 f.figure.name: {
+                    "label": f.figure.label,
+                    "share": f.figure.share,
                     "average": f.figure.average,
                     "over": f.figure.over,
                     "published_way": f.published_way.mean,
@@ -243,6 +240,7 @@ class Outcome:
                 }
                 for breakdown, groups in self.groups.items()
             },
+            "quoted": [asdict(quoted) for quoted in self.benchmark.quoted],
             "signatures": [str(signature) for signature in self.benchmark.signatures()],
             "settings": dict(self.settings),
             "costs": dict(self.costs),
@@ -265,10 +263,10 @@ def write_outcome(outcome: Outcome, folder: Path) -> None:
     from inktraj.vqa.summary import summary_markdown
 
     _write_scores(outcome, folder)
-    write_bytes(folder / PER_CATEGORY, _csv(list(per_category(outcome))))
+    write_bytes(folder / PER_CATEGORY, csv_bytes(list(per_category(outcome))))
     for extra in outcome.extras:
         if extra.file:
-            write_bytes(folder / extra.file, _csv([extra.head, *extra.rows]))
+            write_bytes(folder / extra.file, csv_bytes([extra.head, *extra.rows]))
     record = json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str)
     write_bytes(folder / "run.json", record.encode("utf-8", "backslashreplace"))
     write_bytes(folder / "summary.md", summary_markdown(outcome).encode("utf-8", "backslashreplace"))
@@ -335,7 +333,8 @@ def _utf8(text: str | None) -> str | None:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _csv(rows: Sequence[Sequence[str | float | int | None]]) -> bytes:
+def csv_bytes(rows: Sequence[Sequence[str | float | int | None]]) -> bytes:
+    """Return rows as CSV in UTF-8."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode("utf-8", "backslashreplace")

@@ -14,14 +14,14 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from inktraj.errors import DataError
+from inktraj.errors import DataError, RunError
 from inktraj.evaluation.asking import Tally, ask_all
 from inktraj.evaluation.batches import ask_batches, check_nothing_open
-from inktraj.evaluation.folder import RunFolder
+from inktraj.evaluation.folder import SETTINGS, RunFolder
 from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
 from inktraj.vlm import VLM, Reply, cost_of, load_model
 from inktraj.vlm.batch import batch_limits
@@ -126,7 +126,10 @@ def run_benchmark(
     wanted = _chosen(questions.items, plan)
     shots = None
     if plan.shots:
-        shots = Shots.choose(bench, bench.load(Path(data), "train").items, wanted, plan.shots, plan.seed)
+        try:
+            shots = Shots.choose(bench, bench.load(Path(data), "train").items, wanted, plan.shots, plan.seed)
+        except DataError as err:
+            raise DataError(f"examples are of the train split, and cannot be had: {err}") from err
     vlm = load_model(model) if isinstance(model, str) else model
     if vlm.describe()["provider"] == "inktraj":
         raise DataError("inktraj, this package's own recoverer, answers no questions; name a vision-language model")
@@ -154,6 +157,36 @@ def run_benchmark(
         )
         write_outcome(outcome, folder)
     return outcome
+
+
+def run_prompts(
+    model: str | VLM,
+    benchmark: str | Benchmark,
+    data: str | Path,
+    out: str | Path,
+    prompts: Sequence[str],
+    plan: Plan | None = None,
+    *,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Ask by several prompts one after the other, each into a folder of its name below `out`; see `run_benchmark`.
+
+    The plan's `max_cost` is for all together: what it does not reach for is not begun.
+    """
+    plan, bench = plan or Plan(), load_benchmark(benchmark)
+    names = list(dict.fromkeys(_prompt(bench, prompt) for prompt in prompts))
+    if (Path(out) / SETTINGS).exists():
+        raise RunError(f"{out} is the folder of one run; runs of several prompts need a folder of their own with --out")
+    vlm = load_model(model) if isinstance(model, str) else model
+    outcomes: list[Outcome] = []
+    left = plan.max_cost
+    for name in names:
+        mine = replace(plan, prompt=name, max_cost=left)
+        outcomes.append(run_benchmark(vlm, bench, data, Path(out) / name, mine, progress=progress))
+        if outcomes[-1].stopped:
+            break
+        left = None if left is None else left - outcomes[-1].costs["dollars_of_this_run"]
+    return outcomes
 
 
 def _prompt(benchmark: Benchmark, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from inktraj.evaluation.tables import Table, escaped, printable
 from inktraj.metrics.statistics import Summary
-from inktraj.vqa.benchmark import Extra, Figure
+from inktraj.vqa.benchmark import Extra, Figure, Quoted
 from inktraj.vqa.results import STATUSES, Outcome
 
 NOTE = (
@@ -61,7 +61,7 @@ def label(figure: Figure) -> str:
 
 
 def figures_table(outcome: Outcome) -> Table:
-    """Return all figures: as published, and both averages."""
+    """Return all figures: averaged as published ones are, and both averages."""
     rows = [
         [
             label(f.figure),
@@ -73,7 +73,7 @@ def figures_table(outcome: Outcome) -> Table:
         ]
         for f in outcome.figures
     ]
-    head = ["figure", "as published", "which is", "micro", "macro", "answers"]
+    head = ["figure", "measured", "averaged", "micro", "macro", "answers"]
     return Table("Figures", head, rows, spare=(4, 3))
 
 
@@ -97,7 +97,8 @@ def breakdown_tables(outcome: Outcome) -> Iterator[Table]:
             one = next(iter(summaries.values()))
             row = [group, f"{one.count + one.left_out:,}"]
             rows.append(row + [cell(figure, summaries[name]) for name, figure in named.items()])
-        yield Table(f"By {breakdown}", [breakdown, "answers", *map(label, named.values())], rows)
+        spare = range(len(named) + 1, 2, -1)  # of many figures the first ones stay on a narrow terminal
+        yield Table(f"By {breakdown}", [breakdown, "answers", *map(label, named.values())], rows, tuple(spare))
 
 
 def extra_table(extra: Extra) -> Table:
@@ -124,8 +125,12 @@ def method(outcome: Outcome) -> Iterator[str]:
 
 def quoted_tables(outcome: Outcome) -> Iterator[tuple[Table, str]]:
     """Return tables that others published, each with its note."""
-    for quoted in outcome.benchmark.quoted:
-        yield Table(f"{quoted.title} ({quoted.source})", quoted.head, quoted.rows), quoted.note
+    return map(quoted_table, outcome.benchmark.quoted)
+
+
+def quoted_table(quoted: Quoted) -> tuple[Table, str]:
+    """Return one of them."""
+    return Table(f"{quoted.title} ({quoted.source})", quoted.head, quoted.rows), quoted.note
 
 
 def pairs(values: Any, before: str = "") -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import re
 import statistics
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,6 +101,22 @@ def test_the_quoted_averages_are_those_of_the_quoted_languages():
     assert (averages["GPT-4o"], averages["Claude 3 Opus"], averages["Xcomposer-SFT"]) == ("27.8", "25.7", "19.7")
 
 
+@pytest.mark.parametrize(
+    ("gold", "answer", "status", "right"),
+    [
+        ("Bergamo", "I cannot read the sign.", "refused", 0),
+        ("Bergamo", "Tut mir leid, das ist nicht zu lesen.", "refused", 0),
+        ("Bergamo", "I cannot be sure, but it says Bergamo", "ok", 1),  # no scorer but exact asks for less
+        ("I can't stop", "I can't stop", "ok", 1),
+        ("I can't. Stop", "I can't. Stop", "ok", 0),  # wrong by the official scorer only, which keeps the gold's dot
+        ("Bergamo", "Milano", "ok", 0),
+    ],
+)
+def test_a_refusal_in_words_is_told_and_changes_no_figure(gold, answer, status, right):
+    found = MTVQA().score(answer, question(gold))
+    assert (found.status, found.values["contains-official"]) == (status, right)
+
+
 # ---------------------------------------------------------------- MTVQA's files
 
 
@@ -110,7 +127,7 @@ def test_published_parquet(copy):
     assert (first.text, first.golds, first.language, first.split) == ("AR 0 0 0?", ("gold AR00",), "AR", "test")
     assert first.image is found.items[1].image
     assert [q.image.pixels()[0, 0, 0] for q in found.items[::2]] == [0, 10, 20, 30, 40, 50]
-    assert any("12 questions here; 6778 were published" in note for note in found.notes)
+    assert any("12 questions here; 6,778 were published" in note for note in found.notes)
     assert not found.skipped
     both = MTVQA().load(copy, None).items
     assert len(both) == 12 + 12
@@ -232,6 +249,16 @@ def test_a_renamed_column_is_one_line(tmp_path):
     assert MTVQA().load(tmp_path, "test").items[0].language == "AR"
 
 
+def test_a_renamed_image_column_is_told_of(tmp_path):
+    rows = [{"bild": row.pop("image"), **row} for row in vqa_copies.mtvqa_rows(each=1)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
+    found = MTVQA().load(tmp_path, "test")
+    assert all(item.image is None for item in found.items)
+    assert "no column for image; sought were image, image_path, there are" in found.notes[0]
+    (tmp_path / "manifest.toml").write_text('[fields]\nimage = "bild"\n', encoding="utf-8")
+    assert MTVQA().load(tmp_path, "test").items[0].image.pixels().shape == (32, 48, 3)
+
+
 # ---------------------------------------------------------------- manifests and records
 
 
@@ -258,6 +285,12 @@ def test_a_manifest_with_a_fault_is_refused(change, told):
     assert layout_of(whole, "here").name == "x"
     with pytest.raises(ParseError, match=f"here.*{told}"):
         layout_of({**whole, **change}, "here")
+
+
+def test_a_manifest_of_the_data_names_fields_that_there_are(tmp_path):
+    (tmp_path / "manifest.toml").write_text('[fields]\nfrage = "question"\n', encoding="utf-8")
+    with pytest.raises(ParseError, match="no field 'frage'; the fields are id, image, language"):
+        read_layout("mtvqa", tmp_path)
 
 
 def test_records_are_read_alike(tmp_path):
@@ -288,6 +321,26 @@ def test_values_as_text():
     ]
 
 
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.json", DEEP, "not JSON"),
+        ("a.jsonl", '{"id": ' + DEEP, "line 1: not a record"),
+        ("a.json", '{"id": 1}\n{"id": 2}\n', r"a file with one record a line is called \.jsonl"),
+        ("a.json", "[1, 2]", "expected a list of objects"),
+        ("a.json", '{"a": [], "b": []}', "expected a list of objects"),
+        ("a.jsonl", '{"id": ' + "9" * 5000 + "}", "line 1: not a record"),
+    ],
+)
+def test_files_that_are_not_what_they_are_called(name, text, told, tmp_path):
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(ParseError, match=told):
+        list(read_records(tmp_path / name))
+
+
 def test_an_image_never_lies_outside(tmp_path):
     inside = tmp_path / "copy"
     (inside / "images").mkdir(parents=True)
@@ -300,7 +353,9 @@ def test_an_image_never_lies_outside(tmp_path):
         image_bytes("###", "row 1")
     with pytest.raises(DataError, match="expected bytes"):
         image_bytes(3, "row 1")
-    with pytest.raises(DataError, match="the image x"):
+    with pytest.raises(DataError, match="there is no image, expected bytes"):
+        image_bytes(None, "row 1")
+    with pytest.raises(DataError, match="the image x: not an image"):
         Image("x", b"no image").pixels()
     with pytest.raises(DataError, match="cannot be read"):
         Image("x", tmp_path / "none.png").pixels()
@@ -630,6 +685,68 @@ def test_predictions_of_something_else(copy, tmp_path):
         read_predictions(tmp_path / "p.jsonl")
 
 
+def test_no_predictions_are_no_scores(copy, tmp_path):
+    for name, text in (("p.jsonl", ""), ("p.csv", "id,answer\n"), ("p.json", "[]"), ("p.json", "{}")):
+        (tmp_path / name).write_text(text, "utf-8")
+        with pytest.raises(DataError, match=f"{name} holds no prediction"):
+            score_predictions(tmp_path / name, "mtvqa", copy)
+
+
+def test_answers_to_several_prompts_in_one_file(copy, tmp_path):
+    found = predictions_of(copy)
+    rows = [{"id": id, "prompt": prompt, "answer": a} for id, a in found.items() for prompt in ("before", "after")]
+    for row in rows:
+        row["answer"] += "!" if row["prompt"] == "after" else ""
+    path = tmp_path / "p.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    with pytest.raises(DataError, match="answers to the prompts before, after; name one of them with --prompt"):
+        score_predictions(path, "mtvqa", copy)
+    for prompt, exact in (("before", 1), ("after", 0)):
+        outcome = score_predictions(path, "mtvqa", copy, prompt=prompt)
+        assert (outcome.prompt, outcome.counts["ok"]) == (prompt, 12)
+        assert outcome.figures[2].micro.mean == exact
+    with pytest.raises(DataError, match="no prompt 'nice'"):
+        score_predictions(path, "mtvqa", copy, prompt="nice")
+    path.write_text("\n".join(json.dumps(row) for row in rows if row["prompt"] == "after"), "utf-8")
+    assert score_predictions(path, "mtvqa", copy).prompt == "after"
+    with pytest.raises(DataError, match="answers to the prompts after; name"):
+        score_predictions(path, "mtvqa", copy, prompt="before")
+    # A column of that name may hold the words of the prompt.
+    path.write_text("\n".join(json.dumps({**row, "prompt": f"Say: {row['id']}"}) for row in rows[::2]), "utf-8")
+    assert score_predictions(path, "mtvqa", copy).prompt == ""
+
+
+def test_a_run_folder_can_be_scored_again(copy, tmp_path):
+    with FakeProvider(answer=truth(MTVQA(), copy)) as fake:
+        outcome = run(fake, copy, tmp_path / "run", prompt="after")
+    again = score_predictions(tmp_path / "run", "mtvqa", copy)
+    assert again.prompt == "after"
+    assert again.figures == outcome.figures
+
+
+def test_a_folder_holds_the_scores_of_one_benchmark(copy, tmp_path):
+    arguments = ["vqa", "score", "--out", str(tmp_path / "out")]
+    (tmp_path / "p.csv").write_text("id,answer\nAR-0-1,a\ntest-0-en,100\n", "utf-8")
+    other = vqa_copies.indotab(tmp_path / "other")
+    for name, data, code in (("mtvqa", copy, 0), ("mtvqa", copy, 0), ("indotabvqa", other, 2)):
+        done = runner.invoke(app, [*arguments, str(tmp_path / "p.csv"), "--benchmark", name, "--data", str(data)])
+        assert done.exit_code == (0 if code == 0 else 1)
+    assert "benchmark.name is" in str(done.exception)
+
+
+def test_intervals_do_not_hang_on_whether_the_images_are_there(tmp_path):
+    copy = vqa_copies.palmleaf(tmp_path / "copy")
+    items = load_benchmark("palmleaf-vqa").load(copy, "test").items
+    given = [Prediction(q.id, q.golds[0] if k % 3 else "-") for k, q in enumerate(items)]
+    with_images = score_predictions(given, "palmleaf-vqa", copy)
+    for path in (copy / "images").iterdir():
+        path.unlink()
+    without = score_predictions(given, "palmleaf-vqa", copy)
+    assert all(result.question.image is None for result in without.results)
+    assert without.figures == with_images.figures
+    assert without.groups == with_images.groups
+
+
 def test_micro_and_macro_as_worked_out_by_hand(copy):
     """Three right of four in Arabic, one of four in German, none of one in Japanese."""
     found = predictions_of(copy)
@@ -731,6 +848,10 @@ def test_a_fourth_benchmark_takes_one_file(fourth, tmp_path, monkeypatch):
     assert any("1 records of the data are no questions" in warning for warning in outcome.warnings)
     assert "figure:year" in (tmp_path / "run/summary.md").read_text("utf-8")
 
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", str(tmp_path))])
+    assert load_benchmark("ledgers.py:Ledgers").title == outcome.benchmark.title
+
     entry = importlib.metadata.EntryPoint("ledgers", "ledgers:Ledgers", registries.GROUP)
     monkeypatch.setattr(registries, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]))
     assert "ledgers" in registries.benchmark_names()
@@ -741,7 +862,8 @@ def test_a_fourth_benchmark_takes_one_file(fourth, tmp_path, monkeypatch):
     ("spec", "told"),
     [
         ("mtvq", "no benchmark 'mtvq'; known are mtvqa"),
-        ("nowhere:Thing", "cannot be imported"),
+        ("nowhere:Thing", r"cannot be imported: .*; a file of your own can be named as nowhere\.py:Thing"),
+        ("nowhere.py:Thing", "cannot be imported: .*No such file"),
         ("inktraj.vqa:Nothing", "cannot be imported"),
         ("inktraj.errors:InktrajError", "expected a subclass"),
         ("inktraj.vqa:", "no benchmark"),
@@ -839,6 +961,23 @@ def test_options_by_command(copy, tmp_path):
         done = runner.invoke(app, [*arguments, *option])
         assert isinstance(done.exception, DataError)
         assert told in str(done.exception)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("more", [[], ["--json", "-"]], ids=["tables", "json"])
+def test_a_full_disk_behind_standard_output_is_told_of(more, copy, tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"id": "AR-0-1", "answer": "a"}\n', "utf-8")
+    arguments = ["vqa", "score", tmp_path / "p.jsonl", "--benchmark", "mtvqa", "--data", copy, *more]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "inktraj", *map(str, arguments)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "inktraj: standard output: cannot be written (No space left on device)\n"
 
 
 def test_list_by_command():

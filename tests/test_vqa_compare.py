@@ -113,11 +113,8 @@ def test_a_budget_is_for_all_prompts(leaves, tmp_path):
             model_of(fake), "palmleaf-vqa", leaves, tmp_path / "b", ["open", "constrained"], Plan(max_cost=0.001)
         )
         assert len(outcomes) == 1
-        done = runner.invoke(
-            app,
-            [*map(str, ["vqa", "run", *arguments, "--prompt", "all", "--max-cost", "0.001"])]
-            + ["--base-url", fake.url("anthropic")],
-        )
+        arguments += ["--base-url", fake.url("anthropic"), "--prompt", "all", "--max-cost", "0.001"]
+        done = runner.invoke(app, ["vqa", "run", *map(str, arguments)])
         assert done.exit_code == 1
         assert "questions could not be asked ($0.0" in done.output
 

@@ -223,6 +223,30 @@ def test_published_counts_that_do_not_add_up_are_told_of(tmp_path):
     ]
 
 
+def test_a_renamed_column_takes_one_line(tmp_path):
+    renamed = [{"jawaban" if key == "answer" else key: value for key, value in record().items()}]
+    with pytest.raises(DataError, match="no column for answer; sought were answer, ground_truth, gold, there are id"):
+        copy_of(tmp_path, renamed)
+    (tmp_path / "manifest.toml").write_text('[fields]\nanswer = "jawaban"\n', "utf-8")
+    assert copy_of(tmp_path, renamed).items[0].golds == ("5",)
+    without = [{key: value for key, value in record(jawaban="5").items() if key not in ("language", "image")}]
+    notes = "\n".join(copy_of(tmp_path, without).notes)
+    assert "no column for image; sought were image, image_path" in notes
+    assert "no column for language; sought were language, lang, there are" in notes
+    assert "no column for split" not in notes
+
+
+def test_a_refusal_in_words_is_told_and_changes_no_figure(tmp_path):
+    bench, (question,) = IndoTabVQA(), copy_of(tmp_path, [record()]).items
+    for said, status, right in (
+        ("Maaf, saya tidak dapat membacanya.", "refused", 0),
+        ("Maaf, mungkin 5", "ok", 1),
+        ("6", "ok", 0),
+    ):
+        found = bench.score(said, question)
+        assert (found.status, found.values["in_match"]) == (status, right)
+
+
 def test_what_cannot_be_looked_for_is_told_of(tmp_path):
     questions = copy_of(
         tmp_path,

@@ -180,6 +180,7 @@ class _Found:
         self.items: dict[str, Question] = {}
         self.skipped: list[Skipped] = []
         self.counts: Counter[str] = Counter()
+        self.renamed: list[str] = []
 
     def read(self, path: Path, split: str) -> None:
         """Add a file's questions."""
@@ -191,6 +192,7 @@ class _Found:
                 self.layout.require(record, ("id", "language"), where)
                 if not any(name in record for name in self.layout.fields["pairs"]):
                     self.layout.require(record, ("question", "answer"), where)
+                self.renamed += self.layout.absent({**record, **dict.fromkeys(heavy)}, ["image"], path.name)
                 column = next((name for name in self.layout.fields["image"] if name in heavy or name in record), None)
                 cells = Cells(path, column) if column is not None else None
             id = text_of(self.layout.value(record, "id")) or f"row{row + 1}"
@@ -283,12 +285,13 @@ class _Found:
             "golds not in NFC": "golds are not in Unicode's composed form (NFC), and an answer that is will not match",
             "other languages": f"questions are in none of the nine languages {', '.join(LANGUAGES)}",
         }
-        yield from (f"{self.counts[key]} {text}" for key, text in told.items() if self.counts[key])
+        yield from self.renamed
+        yield from (f"{self.counts[key]:,} {text}" for key, text in told.items() if self.counts[key])
         for split in dict.fromkeys(question.split for question in self.items.values()):
             published = self.layout.statistics.get(f"{split}_questions")
             count = sum(question.split == split for question in self.items.values())
             if published is not None and published != count:
-                yield f"the {split} split has {count} questions here; {published} were published"
+                yield f"the {split} split has {count:,} questions here; {published:,} were published"
 
 
 def _row_bytes(cells: Cells, rows: Mapping[str, int], id: str, where: str) -> bytes:

@@ -1,7 +1,12 @@
 """Which points of a reply are its answer: not those of the prompt's example, of thoughts, of earlier attempts.
 
-Points between which only brackets, separators and a few words stand form a *block*. The answer is the last complete
-block; a block of few points (numbers mentioned in prose) does not displace one that is five times as long.
+Points between which only brackets, separators and a few words stand form a *block*. A block ends too where the form
+changes (from a point in prose to a list, from two numbers to three) behind a word or a sentence, and where the same
+shape begins again under another heading. The answer is the last complete block; a block of few points (numbers
+mentioned in prose) does not displace one that is five times as long.
+
+Where the last block does not say that it takes the place of the one before (``wait``, ``final``, ``corrected`` …), or
+where the reply offers a choice (``alternatively``, ``option``, ``or``), the answer is in doubt: `Chosen.doubt`.
 """
 
 from __future__ import annotations
@@ -12,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inktraj.parse.lexer import PARTED, STROKE, Lexed
+from inktraj.parse.dialects import formed
+from inktraj.parse.lexer import ANEW, NEWLINE, PARTED, SENTENCE, STROKE, Lexed
 from inktraj.parse.reading import CUT, GOOD, Reading
 
 BoolArray = NDArray[np.bool_]
@@ -20,6 +26,8 @@ IntArray = NDArray[np.int64]
 
 _PROSE = 3  # so many words that mean nothing between points part two blocks
 _FEW = 0.2  # share of the longest block's points below which a block does not displace it
+FEW = 2
+"""So many points that stand in no list and have no s are a box or a place rather than ink, if words stand around."""
 _ECHOES = 20  # so many repetitions of the example are looked for
 _MENTIONED = 4  # so many points without list and s may be a mention in prose
 
@@ -29,6 +37,18 @@ _CLOSING = re.compile(
 _OPENING = re.compile(
     r"<(?:think|thinking|reasoning|thought|scratchpad)\s*+>|◁think▷|<\|begin_of_thought\|>", re.IGNORECASE
 )
+_REPLACES = re.compile(
+    r"\b(?:wait|actually|correct|final|answer|revis|refin|instead|sorry|oops|apolog|mistake|wrong|not right|misread"
+    r"|let me|again|attempt|retry|draft|updat|adjust|improv|rough|recheck|here (?:is|are)|result|output|solution"
+    r"|therefore|thus|so the|complete|whole|full|entire|all |combined|together|pixel|convert|scaled|as json)",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    r"\b(?:alternativ|option|version|variant|or\b|otherwise|either|another|if you prefer)", re.IGNORECASE
+)
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_PAIRS = 20  # so many pairs of lists are compared
 _ANSWER = re.compile(r"<answer\s*+>|<\|begin_of_box\|>", re.IGNORECASE)
 
 
@@ -121,31 +141,67 @@ def between(lexed: Lexed, reading: Reading) -> tuple[IntArray, IntArray]:
     return np.bitwise_or.reduceat(bits, np.minimum(ranges, len(bits) - 1))[::2], words[first + 1] - words[since]
 
 
-def choose(lexed: Lexed, readings: list[Reading]) -> tuple[Block | None, int]:
-    """Return the block that is the answer, and how many points that can be used stand in other blocks.
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The answer, how many points that can be used stand elsewhere, and why it may be another one ("": it may not)."""
+
+    block: Block
+    others: int
+    doubt: str
+
+
+# Columns of a table of blocks.
+_WHICH, _LO, _HI, _GOOD, _COMPLETE, _START, _FORMED, _END = range(8)
+
+
+def choose(lexed: Lexed, readings: list[Reading]) -> Chosen | None:
+    """Return the block that is the answer, or None where there is none.
 
     Of the blocks that are not short beside the longest, it is the last complete one, or the last if none is complete.
     """
     made = [_blocks(lexed, reading) for reading in readings]
     rows = np.concatenate([np.column_stack([np.full(len(b), i), b]) for i, b in enumerate(made)]) if made else None
     if rows is None or not len(rows):
-        return None, 0
-    good, complete, start, formed = rows[:, 3], rows[:, 4], rows[:, 5], rows[:, 6]
+        return None
+    good, complete, start, is_formed = rows[:, _GOOD], rows[:, _COMPLETE], rows[:, _START], rows[:, _FORMED]
     wanted = good >= max(_FEW * good.max(), 1)
-    if (wanted & (formed == 1)).any():  # "The bar begins at (170, 120)" is a mention of a point, no answer
-        wanted &= (formed == 1) | (good > _MENTIONED)
+    if (wanted & (is_formed == 1)).any():  # "The bar begins at (170, 120)" is a mention of a point, no answer
+        wanted &= (is_formed == 1) | (good > _MENTIONED)
     candidates = np.flatnonzero(wanted)
     if not len(candidates):
-        return None, 0
+        return None
     whole = candidates[complete[candidates] == 1]
     pool = whole if len(whole) else candidates
-    which, lo, hi = rows[pool[np.argmax(start[pool])], :3].tolist()
+    best = rows[pool[np.argmax(start[pool])]]
+    which, lo, hi = best[:_GOOD].tolist()
     chosen = Block(readings[which], lo, hi, bool(len(whole)))
-    return chosen, int(good.sum() - (readings[which].state[lo:hi] == GOOD).sum())
+    others = int(good.sum() - (readings[which].state[lo:hi] == GOOD).sum())
+    before = candidates[start[candidates] < best[_START]]
+    if readings[which].root[lo] >= 0:  # beside a list, one point or two are an example
+        before = before[good[before] > 2]
+    doubt = ""
+    if len(before):
+        rival = rows[before[np.argmax(start[before])]]
+        doubt = _doubt(lexed.text, readings, rival, best)
+    return Chosen(chosen, others, doubt)
+
+
+def _doubt(text: str, readings: list[Reading], rival: IntArray, best: IntArray) -> str:
+    """Tell why the block before the answer may be the answer, or a part of it."""
+    between = text[max(int(rival[_END]), 0) : int(best[_START])]
+    heading = text[max(int(rival[_START]) - 60, 0) : int(rival[_START])].rpartition("\n\n")[2]
+    if _CHOICE.search(between):
+        return "the reply offers a choice; the last answer was taken"
+    if _REPLACES.search(between) or _REPLACES.search(heading):
+        return ""
+    first, last = (readings[int(b[_WHICH])].xy[int(b[_LO]) : int(b[_HI])] for b in (rival, best))
+    if first.shape == last.shape and np.array_equal(first, last, equal_nan=True):
+        return ""
+    return "several lists of points stand in the reply, and nothing says that the last takes the others' place"
 
 
 def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
-    """Return lo, hi, points that can be used, whether complete, start, whether in a list or with s, of each block."""
+    """Return columns _LO … _END of the table of blocks."""
     bits, words = between(lexed, reading)
     place, root = reading.span[:, 0], reading.root
     closed = lexed.closed[root] >= 0 if len(lexed.closed) else np.zeros(len(root), dtype=bool)
@@ -154,18 +210,71 @@ def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
     last_number = lexed.value[np.maximum(reading.ends[:, 0] - 1, 0)]
     ordinal = np.append(False, reading.ends[1:, 0] - reading.ends[:-1, 1] > 1) & (last_number != 1)
     stroke = (bits & STROKE) != 0
-    prose = (((bits & PARTED) != 0) & ~stroke) | ((words >= _PROSE) & ~(stroke & ordinal))
+    prose = ((bits & PARTED) != 0) & (~stroke | ((bits & ANEW) != 0))
+    prose |= (words >= _PROSE) & ~(stroke & ordinal)
     # A point mentioned in prose has another form than those of the answer.
-    form = (root >= 0) * 2 + np.isfinite(reading.flag)
+    listed, flagged = root >= 0, np.isfinite(reading.flag)
     usable = reading.state == GOOD
-    other = np.append(False, (form[1:] != form[:-1]) & usable[1:] & usable[:-1])
-    prose |= other & (words > 0) & ~(stroke & ordinal)
+    other = np.append(False, (flagged[1:] != flagged[:-1]) & usable[1:] & usable[:-1])
+    other |= np.append(False, listed[1:] != listed[:-1])
+    prose |= other & ((words > 0) | ((bits & SENTENCE) != 0)) & ~(stroke & ordinal)
+    prose |= _repeats(lexed, reading, stroke)
     first = np.flatnonzero((prose & ~one_list) | (np.arange(len(reading)) == 0))
     after = np.append(first[1:], len(reading))
-    good = np.add.reduceat((reading.state == GOOD).astype(np.int64), first)
+    good = np.add.reduceat(usable.astype(np.int64), first)
     cut = np.add.reduceat((reading.state == CUT).astype(np.int64), first) > 0
     whole = np.where(root[after - 1] >= 0, closed[after - 1], (after < len(reading)) | (not reading.broken))
-    loose = reading.dialect in ("tuples", "rows")
-    formed = (np.maximum.reduceat(form, first) > 0) | (not loose)
-    rows = np.stack([first, after, good, whole & ~cut, place[first], formed], axis=1)
-    return rows
+    is_formed = np.maximum.reduceat(formed(reading), first)
+    if reading.dialect not in ("tuples", "rows"):
+        is_formed |= (good > 1) | (reading.dialect != "x145y122")
+    end = np.maximum.reduceat(reading.span[:, 1], first)
+    return np.stack([first, after, good, whole & ~cut, place[first], is_formed, end], axis=1)
+
+
+def _repeats(lexed: Lexed, reading: Reading, stroke: BoolArray) -> BoolArray:
+    """Whether a list begins that has the shape of the list before it, under a heading that names no stroke."""
+    root = reading.root
+    out = np.zeros(len(root), dtype=bool)
+    first = np.flatnonzero(np.append(True, root[1:] != root[:-1]))
+    after = np.append(first[1:], len(root))
+    same = np.append(False, (after - first)[1:] == (after - first)[:-1]) & (root[first] >= 0) & ~stroke[first]
+    for k in np.flatnonzero(same)[:_PAIRS].tolist():
+        here, before = reading.xy[first[k] : after[k]], reading.xy[first[k - 1] : after[k - 1]]
+        gap = lexed.text[int(reading.span[first[k] - 1, 1]) : int(reading.span[first[k], 0])]
+        out[first[k]] = bool(_LETTERS.search(gap)) and _are_alike(before, here)
+    return out
+
+
+def _are_alike(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    """Whether points are the same, or (three or more) the same but for scale and place."""
+    if np.array_equal(a, b):
+        return True
+    if len(a) < 3 or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return False
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    norm = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
+    return bool(((a * b).sum(axis=0) > 0.98 * norm).all() and (norm > 0).all())
+
+
+def mentioned(lexed: Lexed, reading: Reading) -> bool:
+    """Whether an answer's points are rather mentioned in prose: no list, no s, and words on their line between them.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    reading
+        The answer's points.
+    """
+    loose = reading.dialect in ("tuples", "rows") or (len(reading) == 1 and reading.dialect == "x145y122")
+    if not loose or formed(reading).any() or (reading.named and len(reading) > 1):
+        return False
+    bits, words = between(lexed, reading)
+    within = bits[1:]
+    prose = ((words[1:] > 0) | ((within & SENTENCE) != 0)) & ((within & (NEWLINE | STROKE)) == 0)
+    prose |= (words[1:] > 0) & ((within & SENTENCE) != 0) & ((within & STROKE) == 0)
+    if prose.any():
+        return True
+    few = len(reading) <= FEW and not (within & STROKE).any()
+    enough = 1 if len(reading) == 1 else _PROSE
+    return bool(few and len(_WORD.findall(lexed.text[: 1 << 12])) >= enough)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse import inkml, inksight, molmo, named, objects, runs, svg, tuples
-from inktraj.parse.lexer import KEY, Lexed
+from inktraj.parse.lexer import ARGUMENT, KEY, Lexed
 from inktraj.parse.reading import GOOD, Reading
 
 BoolArray = NDArray[np.bool_]
@@ -41,11 +41,11 @@ _WHOLE = ("inkml", "molmo", "molmo-coords")  # these read all that stands betwee
 
 def read_all(lexed: Lexed, dialect: str, size: Size) -> list[Reading]:
     """Read all that a dialect, or each dialect if it is ``auto``, finds."""
-    free = lexed.kind != KEY
+    free = (lexed.kind != KEY) & (lexed.kind != ARGUMENT)
     found: list[Reading] = []
     for name in DIALECTS if dialect == "auto" else [dialect]:
-        if name == "rows" and any((reading.state == GOOD).any() for reading in found):
-            break  # numbers without any form are an answer only where there is no other
+        if name == "rows" and any(_is_formed(reading) for reading in found):
+            break  # numbers without any form are an answer only where others are mentions in prose
         reading = DIALECTS[name][0](lexed, free, size)
         if reading is not None and len(reading):
             found.append(reading)
@@ -53,6 +53,17 @@ def read_all(lexed: Lexed, dialect: str, size: Size) -> list[Reading]:
             if name in _WHOLE:
                 free[reading.ends[0, 0] : reading.ends[:, 1].max() + 1] = False
     return found
+
+
+def _is_formed(reading: Reading) -> bool:
+    """Whether a reading has a point that is no mere mention of a place: in a list, with an s, under a name."""
+    good = reading.state == GOOD
+    return bool(good.any()) and (reading.dialect != "tuples" or bool((good & formed(reading)).any()))
+
+
+def formed(reading: Reading) -> BoolArray:
+    """Return which points stand in a list or have an s."""
+    return np.asarray((reading.root >= 0) | np.isfinite(reading.flag))
 
 
 def taken(reading: Reading, n: int) -> BoolArray:

@@ -46,8 +46,9 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         return None
     begin, end, close, _ = found.T
     document = text.find("<ink")
-    if document >= 0 and (_FULL.search(text) or _DIFFERENCES.search(text, int(begin[0]))):
-        return _by_full_reader(lexed, document, begin, end)
+    differences = _DIFFERENCES.search(text, int(begin[0]), int(end[-1]))
+    if differences or (document >= 0 and _FULL.search(text)):
+        return _by_full_reader(lexed, document, begin, end, int(close[-1]))
     trace = np.searchsorted(begin, lexed.start, side="right") - 1
     at = np.flatnonzero((trace >= 0) & (lexed.start < end[np.maximum(trace, 0)]) & free)
     if not len(at):
@@ -89,16 +90,20 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     return made.reading() if len(head) else None
 
 
-def _by_full_reader(lexed: Lexed, document: int, begin: IntArray, end: IntArray) -> Reading | None:
+def _by_full_reader(lexed: Lexed, document: int, begin: IntArray, end: IntArray, close: int) -> Reading | None:
     """Let the InkML reader read the document; each stroke's points then share the place of its trace."""
     from inktraj.io.inkml import read_inkml
 
     text = lexed.text
-    close = text.rfind("</ink>")
-    if close < document or close - document > _LARGEST:
+    after = text.rfind("</ink>") + 6
+    whole = text[document:after]
+    if document < 0 and close >= 0:  # traces without a document around them
+        document, after = text.rfind("<", 0, int(begin[0])), close
+        whole = f"<ink>{text[document:after]}</ink>"
+    if after < document or len(whole) > _LARGEST:
         return None
     try:
-        records = read_inkml(io.BytesIO(text[document : close + 6].encode("utf-8", "replace")))
+        records = read_inkml(io.BytesIO(whole.encode("utf-8", "replace")))
     except DataError:
         return None
     strokes = [s for r in records for s in r.ink.strokes]

@@ -9,6 +9,8 @@ Conventions
 * A number's *label* is the word that names it: glued (``x145``), or before ``:`` or ``=`` (``"x": 145``). Digits of a
   key (``x1="145"``, ``"stroke2": …``) are no numbers of their own but have the kind `KEY`; so have digits in
   comments and in values that are text (``"word": "1914"``).
+* Comments are ``//`` to the line's end, ``#`` inside of brackets, ``/* … */`` and ``<!-- … -->``; words in them may
+  still mark strokes.
 * Inside of brackets ``NaN``, ``null`` and infinities are numbers without a value, ``true`` and ``false`` are 1 and 0.
 """
 
@@ -25,12 +27,15 @@ from numpy.typing import NDArray
 
 from inktraj.parse.characters import codes
 from inktraj.parse.vocabulary import (
+    AGAIN,
+    DOWN_WORDS,
     JOIN,
     MARK,
     NAN,
     PART,
     TEXT_KEYS,
     TRUE,
+    UP_WORDS,
     VALUES,
     WORDS,
     Words,
@@ -40,16 +45,20 @@ from inktraj.parse.vocabulary import (
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 U8 = NDArray[np.uint8]
-Meanings = tuple[Words, IntArray, Words, IntArray, Words]
+Meanings = tuple[Words, IntArray, Words, IntArray, Words, Words, Words]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-NUMBER, KEY, VALUE = 0, 1, 2
-"""Kinds of numbers: written in digits, digits that name something, and a word that stands for a number."""
+NUMBER, KEY, VALUE, ARGUMENT = 0, 1, 2, 3
+"""Kinds of numbers: written in digits; digits that name something; a word that stands for a number; a number that
+is given to a function or under a name that means no point (`mentions` tells these)."""
 
 COMMA, SEMICOLON, PIPE, NEWLINE, BLANK, BRACKET, STROKE, FENCE, OTHER, PARTED, SPACE, SLASH = (
     1 << i for i in range(12)
 )
-"""What may stand between a number and the one before it, as bits."""
+SENTENCE, UP, DOWN, HERE, AHEAD, ANEW = (1 << i for i in range(12, 18))
+"""What may stand between a number and the one before it, as bits: SENTENCE is the end of a sentence or a colon; UP and
+DOWN say on the line of the number before that the pen is lifted or put down; a mark of a stroke stands HERE (on that
+line) or AHEAD (on a later one); ANEW is a word that takes back what stands before it, a strong kind of PARTED."""
 
 _LONGEST_STRING = 200  # characters of a quoted text that is looked through for its end
 _NONE = np.uint64(0)
@@ -58,16 +67,19 @@ _S, _X, _Y, _SX = (np.uint64(packed(w)) for w in ("s", "x", "y", "sx"))
 # Columns of the table of numbers, and of that of brackets.
 _START, _END, _KIND, _BRACKET, _GAP, _PROSE, _FOLLOW = range(7)
 _OPENED, _CLOSED, _PARENT, _SHAPE, _NUMBERS, _FIRST, _CHILDREN, _JUNK, _DEPTH = range(9)
+_LINE_COMMENT, _BLOCK_COMMENT, _TAG_COMMENT = 1, 2, 3
 
 # The state: how many numbers, brackets and inexact values there are; the innermost open bracket; what stands before;
 # the last character that is no space, line ends since; whether ":" came after the last word, and where that word ends;
 # whether the last number waits for the character behind it; whether this is a comment; where a quoted list ends.
 _COUNT, _BRACKETS, _HARD, _TOP, _BITS, _WORDS, _SOLID, _LINES, _COLON, _WORD_END, _WAITS, _COMMENT, _LIST = range(13)
 
-_LINE, _BLANK_, _QUOTE, _HASH, _PERCENT, _APOSTROPHE = 10, 32, 34, 35, 37, 39
+_LINE, _BLANK_, _QUOTE, _HASH, _PERCENT, _APOSTROPHE, _STAR, _LESS, _AND = 10, 32, 34, 35, 37, 39, 42, 60, 38
 _ROUND, _ROUND_END, _PLUS, _COMMA_, _MINUS, _POINT, _SLASH_, _COLON_, _SEMI = 40, 41, 43, 44, 45, 46, 47, 58, 59
 _EQUAL, _SQUARE, _BACKSLASH, _SQUARE_END, _LOW, _TICK, _CURLY, _BAR, _CURLY_END = 61, 91, 92, 93, 95, 96, 123, 124, 125
 
+_PUT_DOWN = frozenset(("start", "begin", "down", "pendown", "pen_down", "new", "touchstart", "mousedown"))
+_MOVES = frozenset(("move", "pen_move"))
 _POWERS = 10.0 ** np.arange(23)  # exact
 _CLASSES = np.full(256, 0, dtype=np.uint8)  # what a character is
 _IS_SPACE, _IS_LINE, _IS_DIGIT, _IS_LETTER, _IS_QUOTE, _IS_OPEN, _IS_CLOSE, _IS_SIGN = range(1, 9)
@@ -93,10 +105,11 @@ class Lexed:
         Of each number: where it stands, its value (NaN where it has none), its kind, the innermost bracket that is
         open there (−1: none), its label (`vocabulary.packed`, 0: none), what stands before it since the last number
         (bits), how many words of prose do, and the next character that is no space (0: none).
-    opened, closed, parent, shape, name, numbers, first, children, junk, depth
+    opened, closed, parent, shape, name, call, numbers, first, children, junk, depth
         Of each bracket: where it opens and closes (−1: nowhere), the one around it (−1: none), its character, its
-        label, how many numbers stand directly in it and which is the first, how many brackets, how much else that is
-        neither a key nor a separator, and how many ``[`` or ``(`` there are down to it.
+        label, the word that it directly follows (``Point(``; 0: none), how many numbers stand directly in it and which
+        is the first, how many brackets, how much else that is neither a key nor a separator, and how many ``[`` or
+        ``(`` there are down to it.
     """
 
     text: str
@@ -114,6 +127,7 @@ class Lexed:
     parent: IntArray
     shape: IntArray
     name: Words
+    call: Words
     numbers: IntArray
     first: IntArray
     children: IntArray
@@ -137,15 +151,26 @@ def lex(text: str) -> Lexed:
     text
         As `characters.plain` returns it.
     """
-    n, value, label, b, name, hard = _lex(codes(text), *WORDS, *VALUES, TEXT_KEYS)
+    n, value, label, b, name, call, hard = _lex(codes(text), (*WORDS, *VALUES, TEXT_KEYS, UP_WORDS, DOWN_WORDS))
     start, end, kind, bracket, gap, words, follow = n
+    _tell_moves(text, start, end, kind, value)
     for i in hard:  # more digits than a float holds exactly: Python rounds them rightly
         value[i] = float(text[start[i] : end[i]].replace("_", "").replace("'", ""))
     opened, closed, parent, shape, numbers, first, children, junk, depth = b
     return Lexed(
         text, start, end, value, kind, bracket, label, gap, words, follow,
-        opened, closed, parent, shape, name, numbers, first, children, junk, depth,
+        opened, closed, parent, shape, name, call, numbers, first, children, junk, depth,
     )  # fmt: skip
+
+
+def _tell_moves(text: str, start: IntArray, end: IntArray, kind: IntArray, value: FloatArray) -> None:
+    """Read "move" as 0 where another word says that the pen is put down; else it begins a stroke, as in drawings."""
+    at = np.flatnonzero(kind == VALUE)
+    if not len(at) or "move" not in text.lower():
+        return
+    words = [text[a:b].lower() for a, b in zip(start[at].tolist(), end[at].tolist(), strict=True)]
+    if not _PUT_DOWN.isdisjoint(words):
+        value[at[[word in _MOVES for word in words]]] = 0.0
 
 
 def _step(function: Function) -> Function:
@@ -158,6 +183,12 @@ def _step(function: Function) -> Function:
 def _meaning(word: np.uint64, words: Words, meanings: IntArray) -> int:
     i = np.searchsorted(words, word)
     return meanings[i] if i < len(words) and words[i] == word else 0
+
+
+@_step
+def _is_among(word: np.uint64, words: Words) -> bool:
+    i = np.searchsorted(words, word)
+    return bool(i < len(words) and words[i] == word)
 
 
 @_step
@@ -360,7 +391,7 @@ def _take_number(
 ) -> int:
     j, number, inexact = _number_end(b, i)
     glued = state[_WORD_END] == i and word[0] != _NONE
-    comment = state[_COMMENT] == 1
+    comment = state[_COMMENT] > 0
     key = comment or (glued and _is_key_end(b, j) and not (word[0] == _S and b[j] == _COLON_))
     if inexact:
         hard[state[_HARD]] = state[_COUNT]
@@ -387,17 +418,20 @@ def _take_word(
     brackets: IntArray,
     state: IntArray,
     word: Words,
-    words: Words,
-    meanings: IntArray,
+    meanings: Meanings,
 ) -> int:
+    words, codes_, _, _, _, up_words, down_words = meanings
     j = i
     while j < len(b) and _is_letter(b[j]):
         j += 1
     new = _packed_between(b, i, j)
-    meaning = _meaning(new, words, meanings) if j - i > 1 else JOIN
+    meaning = _meaning(new, words, codes_) if j - i > 1 else JOIN
     top = state[_TOP]
-    if state[_COMMENT] == 1:
-        state[_BITS] |= STROKE if meaning == MARK else 0
+    where = AHEAD if state[_BITS] & NEWLINE else HERE
+    if where == HERE and state[_COUNT] > 0:
+        state[_BITS] |= (UP if _is_among(new, up_words) else 0) | (DOWN if _is_among(new, down_words) else 0)
+    if state[_COMMENT] > 0:
+        state[_BITS] |= STROKE | where if meaning == MARK else 0
         state[_SOLID] = 97
         return j
     key = _is_key_end(b, j) or _digit_at(b, j)
@@ -412,13 +446,14 @@ def _take_word(
         _put(numbers, value, label, brackets, state, start, j, number, VALUE, name)
         word[0], state[_COLON] = _NONE, 0
         return j
-    if meaning == MARK or (new == _S and not key and not unit):
-        state[_BITS] |= STROKE
-    elif meaning == PART:
-        state[_BITS] |= PARTED
+    item = top < 0 and state[_SOLID] == _MINUS and j + 1 < len(b) and b[j] == _COLON_ and b[j + 1] == _LINE
+    if meaning == MARK or item or (new == _S and not key and not unit):
+        state[_BITS] |= STROKE | where
+    elif meaning == PART or meaning == AGAIN:
+        state[_BITS] |= PARTED | (ANEW if meaning == AGAIN else 0)
     elif meaning == 0 and j - i > 1 and not key:
         state[_WORDS] += 1 + ((j - i) // 3 if b[i] == 255 else 0)
-    call = j < len(b) and (b[j] == _ROUND or _CLASSES[b[j]] == _IS_QUOTE)
+    call = (j < len(b) and (b[j] == _ROUND or _CLASSES[b[j]] == _IS_QUOTE)) or (i > 0 and b[i - 1] == _BACKSLASH)
     if top >= 0 and not key and not call and not (unit and meaning == JOIN):
         brackets[_JUNK, top] += 1
     word[0], state[_WORD_END], state[_COLON], state[_SOLID] = new, j, 0, 97
@@ -452,7 +487,7 @@ def _take_digits(
 def _take_bracket(c: int, i: int, brackets: IntArray, name: Words, state: IntArray, word: Words) -> None:
     top = state[_TOP]
     state[_BITS] |= BRACKET
-    if state[_COMMENT] == 1:
+    if state[_COMMENT] > 0:
         return
     if _CLASSES[c] == _IS_OPEN:
         new = state[_BRACKETS]
@@ -461,7 +496,8 @@ def _take_bracket(c: int, i: int, brackets: IntArray, name: Words, state: IntArr
         brackets[_OPENED, new], brackets[_CLOSED, new], brackets[_FIRST, new] = i, -1, -1
         brackets[_PARENT, new], brackets[_SHAPE, new] = top, c
         brackets[_DEPTH, new] = (c != _CURLY) + (brackets[_DEPTH, top] if top >= 0 else 0)
-        name[new] = word[0] if state[_COLON] == 1 else _NONE
+        name[0, new] = word[0] if state[_COLON] == 1 else _NONE
+        name[1, new] = word[0] if c == _ROUND and state[_WORD_END] == i else _NONE
         if top >= 0:
             brackets[_CHILDREN, top] += 1
         state[_TOP] = new
@@ -488,7 +524,7 @@ def _take_quote(
     meanings: Meanings,
 ) -> int:
     """Pass over a quoted key or text. What else stands between quotes is read like anything else."""
-    words, codes_, values, value_codes, text_keys = meanings
+    words, codes_, values, value_codes, text_keys, _, _ = meanings
     top, solid = state[_TOP], state[_SOLID]
     if i == state[_LIST]:
         _take_bracket(_SQUARE_END, i, brackets, names, state, word)
@@ -530,29 +566,56 @@ def _take_quote(
 
 
 @_step
+def _is_escape(b: U8, i: int) -> bool:
+    r"""Whether a quoted text's escape begins at i: \\n, \\t, \\r, \\" but not \\right of LaTeX."""
+    c = b[i + 1] if i + 1 < len(b) else _BLANK_
+    return bool(c == 110 or c == 116 or c == _QUOTE or (c == 114 and not (i + 2 < len(b) and b[i + 2] == 105)))
+
+
+@_step
 def _take_sign(b: U8, i: int, brackets: IntArray, state: IntArray, word: Words) -> int:
     """Note a separator or any other character; return where to go on."""
     c = b[i]
     bit = OTHER
     following = b[i + 1] if i + 1 < len(b) else _BLANK_
     width = 1
+    if state[_COMMENT] > _LINE_COMMENT:
+        ends = (c == _STAR and following == _SLASH_) or (c == _MINUS and following == _MINUS)
+        if ends and (c == _STAR) == (state[_COMMENT] == _BLOCK_COMMENT):
+            state[_COMMENT] = 0
+            return i + (2 if c == _STAR else 3)
+        return i + 1
     if c == _COMMA_ or c == _SEMI or c == _BAR:
         bit = COMMA if c == _COMMA_ else SEMICOLON if c == _SEMI else PIPE
         word[0], state[_COLON] = _NONE, 0
     elif c == _COLON_ or c == _EQUAL:
         state[_COLON] = word[0] != _NONE
         bit = 0 if state[_COLON] == 1 else OTHER
+        bit |= SENTENCE if c == _COLON_ and state[_SOLID] != 48 and state[_SOLID] != _QUOTE else 0
+    elif (c == _POINT or c == 33 or c == 63) and state[_SOLID] != 48 and following <= _BLANK_:
+        bit = OTHER | SENTENCE
     elif c == _TICK and following == _TICK:
         bit = FENCE
         word[0], state[_COLON] = _NONE, 0
     elif (c == _SLASH_ and following == _SLASH_ and state[_SOLID] != _COLON_) or (c == _HASH and state[_TOP] >= 0):
         bit = 0
-        state[_COMMENT] = 1
+        state[_COMMENT] = _LINE_COMMENT
+    elif c == _SLASH_ and following == _STAR:
+        bit, width = 0, 2
+        state[_COMMENT] = _BLOCK_COMMENT
+    elif c == _LESS and following == 33 and i + 3 < len(b) and b[i + 2] == _MINUS and b[i + 3] == _MINUS:
+        bit, width = 0, 4
+        state[_COMMENT] = _TAG_COMMENT
+    elif c == _MINUS and following == _BLANK_ and i + 3 < len(b) and b[i + 2] == _MINUS and b[i + 3] == _BLANK_:
+        bit = OTHER  # "- - [1, 2]" begins a list of lists
+        state[_BITS] |= STROKE | AHEAD if state[_BITS] & NEWLINE and state[_TOP] < 0 else 0
     elif c == _SLASH_:
         bit = SLASH
-    elif c == _BACKSLASH and (
-        following == 110 or following == 116 or following == 114 or following == _QUOTE
-    ):  # n, t, r: a quoted text's escapes
+    elif c == _AND and following == _BLANK_:  # LaTeX: 12 & 22 \\\\ 30 & 40
+        bit = SPACE
+    elif c == _BACKSLASH and following == _BACKSLASH:
+        bit, width = SEMICOLON, 2
+    elif c == _BACKSLASH and _is_escape(b, i):
         bit = NEWLINE if following == 110 else SPACE
         width = 2
     elif c == _PERCENT:
@@ -567,6 +630,8 @@ def _take_sign(b: U8, i: int, brackets: IntArray, state: IntArray, word: Words) 
 @_step
 def _take_line(state: IntArray, word: Words) -> None:
     state[_LINES] += 1
+    if state[_COMMENT] > _LINE_COMMENT:
+        return
     state[_BITS] |= NEWLINE | (BLANK if state[_LINES] > 1 else 0)
     state[_COMMENT] = 0
     if state[_COLON] == 0:
@@ -574,18 +639,15 @@ def _take_line(state: IntArray, word: Words) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _lex(
-    b: U8, words: Words, codes_: IntArray, values: Words, value_codes: IntArray, text_keys: Words
-) -> tuple[IntArray, FloatArray, Words, IntArray, Words, IntArray]:
+def _lex(b: U8, meanings: Meanings) -> tuple[IntArray, FloatArray, Words, IntArray, Words, Words, IntArray]:
     """Walk the text once."""
     most, most_brackets = _sizes(b)
     numbers, brackets = np.empty((7, most), np.int64), np.empty((9, most_brackets), np.int64)
     value, label = np.empty(most, np.float64), np.empty(most, np.uint64)
-    name, hard = np.empty(most_brackets, np.uint64), np.empty(most, np.int64)
+    name, hard = np.empty((2, most_brackets), np.uint64), np.empty(most, np.int64)
     state = np.zeros(13, np.int64)
     state[_TOP], state[_WORD_END], state[_SOLID], state[_LIST] = -1, -1, _LINE, -1
     word = np.zeros(1, np.uint64)  # the last word, while it may still be a label
-    meanings = (words, codes_, values, value_codes, text_keys)
     i = 0
     while i < len(b):
         c = b[i]
@@ -603,7 +665,7 @@ def _lex(
             state[_WAITS] = 0
         state[_LINES] = 0
         if kind == _IS_LETTER:
-            i = _take_word(b, i, numbers, value, label, brackets, state, word, words, codes_)
+            i = _take_word(b, i, numbers, value, label, brackets, state, word, meanings)
         elif kind == _IS_QUOTE:
             i = _take_quote(b, i, numbers, value, label, brackets, name, state, word, meanings)
         elif kind == _IS_OPEN or kind == _IS_CLOSE:
@@ -615,4 +677,4 @@ def _lex(
         else:
             i = _take_sign(b, i, brackets, state, word)
     n, m = state[_COUNT], state[_BRACKETS]
-    return numbers[:, :n], value[:n], label[:n], brackets[:, :m], name[:m], hard[: state[_HARD]]
+    return numbers[:, :n], value[:n], label[:n], brackets[:, :m], name[0, :m], name[1, :m], hard[: state[_HARD]]

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.lexer import COMMA, KEY, OTHER, SEMICOLON, Lexed
-from inktraj.parse.objects import X, Y
 from inktraj.parse.reading import CUT, GOOD, Found, Problem, Reading, listed
-from inktraj.parse.tuples import FLAGS
-from inktraj.parse.vocabulary import among
+from inktraj.parse.roles import FLAGS
+from inktraj.parse.vocabulary import X, Y, among
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

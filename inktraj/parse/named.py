@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.lexer import KEY, Lexed
-from inktraj.parse.objects import X, Y
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, Found, Reading, roots
-from inktraj.parse.vocabulary import among, labels
+from inktraj.parse.vocabulary import X, Y, among, labels
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from inktraj.parse.lexer import KEY, Lexed
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, Found, Reading, last_flags, listed, roots
-from inktraj.parse.tuples import FLAGS, strokes_of
-from inktraj.parse.vocabulary import among, labels
+from inktraj.parse.roles import FLAGS
+from inktraj.parse.tuples import strokes_of
+from inktraj.parse.vocabulary import X, Y, among, labels
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
-X = labels("x", "xs", "xcoord", "xpos", "posx", "coordx", "px")
-Y = labels("y", "ys", "ycoord", "ypos", "posy", "coordy", "py")
 _FLAG_LISTS = np.sort(np.concatenate([FLAGS, labels("starts", "flags")]))
 
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from inktraj.parse.alignment import NONE, UNCLEAR, align, folded
+from inktraj.parse.answers import choose
 from inktraj.parse.characters import codes
 from inktraj.parse.dialects import DIALECTS
+from inktraj.parse.doubts import doubted, doubtful
 from inktraj.parse.frames import CoordinateFrame, guess
 from inktraj.parse.lexer import Lexed
 from inktraj.parse.points import Account, Asked, account, ellipses, finish
@@ -44,6 +47,10 @@ _STRUCTURE = frozenset(
         "tuples",
     ]
 )
+_WHY = {
+    NONE: ("unasked", "a word that was not asked for"),
+    UNCLEAR: ("unclear-word", "a word that may stand for several places on the page, or none"),
+}
 _MOST = 4000
 """So many gaps between points are looked through for the name of a word."""
 
@@ -98,8 +105,8 @@ def read(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, words: 
         part = reading.take(slice(lo, hi))
         start, end = int(part.span[0, 0]), int(part.span[:, 1].max())
         if index < 0:
-            why_not = "points of a word that was not asked for; dropped"
-            notes.append(Problem("unasked", start, why_not, lexed.text[start:end], hi - lo))
+            kind, why_not = _WHY[index]
+            notes.append(Problem(kind, start, f"points of {why_not}; dropped", lexed.text[start:end], hi - lo))
             continue
         extent = (start, len(lexed.text) if last and open_end else end)
         asked_here = replace(asked, cut=asked.cut and last)
@@ -114,7 +121,18 @@ def read(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, words: 
 
 def _word(lexed: Lexed, part: Reading, extent: tuple[int, int], asked: Asked, open_end: bool) -> tuple[Parsed, Account]:
     """Return the result of one word, and what became of the numbers where it stands."""
+    chosen = choose(lexed, [part])
+    doubts, notes = [], []
+    if chosen is not None and chosen.others:
+        lo, hi = chosen.block.lo, chosen.block.hi
+        why = f"the last complete answer for the word was taken; {chosen.others} points stand elsewhere"
+        notes.append(Problem("earlier-answer", int(part.span[lo, 0]), why))
+        extent = (int(part.span[lo, 0]), extent[1] if hi == len(part) else int(part.span[lo:hi, 1].max()))
+        part = part.take(slice(lo, hi))
+        if chosen.doubt:
+            doubts.append(Problem("alternative", extent[0], chosen.doubt))
     result = finish(lexed, part, extent, asked, open_end)
+    result = doubted(result, [*doubts, *doubtful(lexed, part, result, extent, asked)])
     left_out = ellipses(lexed, extent)
     told = account(lexed, result.spans, part, extent, [*result.dropped, *result.notes, *left_out])
     dropped = tuple(sorted([*result.dropped, *told.dropped, *left_out], key=lambda p: p.position))
@@ -128,7 +146,7 @@ def _word(lexed: Lexed, part: Reading, extent: tuple[int, int], asked: Asked, op
         result,
         status=status,
         dropped=dropped,
-        notes=(*result.notes, *told.notes),
+        notes=(*result.notes, *told.notes, *notes),
         dialect_why=DIALECTS[part.dialect][1],
         numbers=Numbers(n_inside, n_used, n_inside - n_used, 0),
     )
@@ -137,7 +155,7 @@ def _word(lexed: Lexed, part: Reading, extent: tuple[int, int], asked: Asked, op
 
 def _headers(text: str, reading: Reading, words: list[str]) -> list[_Header]:
     """Find the names of words between points, and before the first one or behind the last."""
-    known = {_folded(w) for w in words}
+    known = {folded(w) for w in words}
     gaps = np.stack([np.append(0, reading.span[:-1, 1]), reading.span[:, 0]], axis=1)
     telling = np.append(0, np.cumsum(~_SILENT[codes(text)]))
     told = np.flatnonzero(telling[np.maximum(gaps[:, 1], gaps[:, 0])] > telling[gaps[:, 0]])
@@ -176,8 +194,8 @@ def _header(gap: str, position: int, point: int, known: set[str]) -> _Header | N
         return _Header(position + match.start(), _unquoted(match[1]), True, point)
     for match in reversed(list(_QUOTED.finditer(gap))):
         word = _unquoted(match[1])
-        if _folded(word) in known or word.lower().rstrip("0123456789_ ") not in _STRUCTURE:
-            return _Header(position + match.start(), word, _folded(word) in known, point)
+        if folded(word) in known or word.lower().rstrip("0123456789_ ") not in _STRUCTURE:
+            return _Header(position + match.start(), word, folded(word) in known, point)
     lines = [line for line in gap.splitlines() if line.strip(_BEHIND + ",;)]}")]
     for line in reversed(lines[-3:]):
         bare = _BEFORE.sub("", line.strip()).rstrip(_BEHIND).strip(" *`\"'“”")
@@ -187,7 +205,7 @@ def _header(gap: str, position: int, point: int, known: set[str]) -> _Header | N
             bare.strip(".,;:!?"),
             bare.partition(" (")[0].rstrip(":"),
         ):
-            if word and _folded(word) in known:
+            if word and folded(word) in known:
                 return _Header(position + gap.index(line), word, True, point)
     return None
 
@@ -201,41 +219,13 @@ def _unquoted(word: str) -> str:
     return word.strip("'\"")
 
 
-def _folded(word: str) -> str:
-    return word.strip().casefold()
-
-
 def _assigned(headers: list[_Header], words: list[str]) -> tuple[list[tuple[int, int]], list[Problem]]:
-    """Return the asked word of each header (−1: none) and its first point; the k-th goes to the k-th of its kind."""
-    exact: dict[str, list[int]] = {}
-    folded: dict[str, list[int]] = {}
-    for i, word in reversed(list(enumerate(words))):
-        exact.setdefault(word.strip(), []).append(i)
-        folded.setdefault(_folded(word), []).append(i)
-    taken: set[int] = set()
-    out, notes = [], []
-    for header in headers:
-        index = _next(exact.get(header.word.strip(), []), taken)
-        if index < 0:
-            index = _next(folded.get(_folded(header.word), []), taken)
-        if index < 0 and not header.sure:
-            continue  # a name within a word's points
-        if index < 0:
-            notes.append(
-                Problem(
-                    "unasked", header.position, "a word that was not asked for, or more often than asked", header.word
-                )
-            )
-        else:
-            taken.add(index)
-        out.append((index, header.point))
-    return out, notes
-
-
-def _next(indices: list[int], taken: set[int]) -> int:
-    while indices and indices[-1] in taken:
-        indices.pop()
-    return indices[-1] if indices else -1
+    """Return the asked word of each header (< 0: none) and its first point."""
+    known = {folded(w) for w in words}
+    meant = [h for h in headers if h.sure or folded(h.word) in known]  # others are names within a word's points
+    places = align([h.word for h in meant], words)
+    notes = [Problem(_WHY[i][0], h.position, _WHY[i][1], h.word) for h, i in zip(meant, places, strict=True) if i < 0]
+    return [(i, h.point) for h, i in zip(meant, places, strict=True)], notes
 
 
 def _page(
@@ -257,9 +247,9 @@ def _page(
     cut = cut or any(r.status == "truncated" for r in results.values())
     whole = not missing and all(r.status == "valid" for r in have)
     status: Status = "invalid" if not n else "truncated" if cut else "valid" if whole else "incomplete"
-    unasked = [p for p in notes if p.kind == "unasked"]
-    dropped = [p for r in results.values() for p in r.dropped] + unasked
-    other = [p for r in results.values() for p in r.notes] + [p for p in notes if p.kind != "unasked"]
+    lost = {kind for kind, _ in _WHY.values()}
+    dropped = [p for r in results.values() for p in r.dropped] + [p for p in notes if p.kind in lost]
+    other = [p for r in results.values() for p in r.notes] + [p for p in notes if p.kind not in lost]
     first = int(reading.span[0, 0])
     head = text[:first].strip(" \t\r\n`[{")
     return Parsed(

@@ -15,12 +15,11 @@ from inktraj.parse import starts
 from inktraj.parse.answers import between
 from inktraj.parse.dialects import taken
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, guess
-from inktraj.parse.lexer import KEY, NEWLINE, NUMBER, PARTED, STROKE, Lexed
-from inktraj.parse.objects import X, Y
+from inktraj.parse.lexer import AHEAD, ARGUMENT, KEY, NEWLINE, NUMBER, PARTED, STROKE, Lexed
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, NOT_FINITE, Problem, Reading, listed
 from inktraj.parse.repetition import first_pass
 from inktraj.parse.result import FloatArray, Parsed, Status
-from inktraj.parse.vocabulary import among
+from inktraj.parse.vocabulary import X, Y, among
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -31,11 +30,19 @@ _WHY = {
     MALFORMED: ("malformed", "expected x, y or x, y, s; dropped"),
     CUT: ("cut", "not closed, so that its numbers may be cut; dropped"),
 }
-LOSING = frozenset(("not-finite", "malformed", "odd-count", "curve", "transform", "ellipsis", "repetition", "far"))
-"""Kinds of problems that cost points or parts of strokes."""
+LOSING = frozenset(
+    (
+        *("not-finite", "malformed", "odd-count", "curve", "transform", "ellipsis", "repetition", "far"),
+        *("relative", "order", "frame", "columns", "prose", "alternative", "correction", "outside", "mention"),
+    )
+)
+"""Kinds of problems that cost points or parts of strokes, or leave in doubt what the points mean."""
 
 _ELLIPSIS = re.compile(r"\.\.\.+|…")
+_AND_SO_ON = re.compile(r"and so (?:on|forth)\b|remaining points|omitted", re.IGNORECASE)
+_BEHIND = re.compile(r"[\s,;()\]}]*(?:\.\.\.|…|and so (?:on|forth)|etc\b)", re.IGNORECASE)
 _HALF_THOUSAND = re.compile(r",\d{0,2}")
+_PERCENT = ord("%")
 _BEYOND = 1e7
 """Pixels; coordinates further out are no ink but digits gone astray."""
 
@@ -87,7 +94,7 @@ def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked
         kept, bits = kept.take(slice(0, n)), bits[:n]
     if not len(kept):
         return Parsed("invalid", dialect=reading.dialect, dropped=tuple(dropped), notes=tuple(notes))
-    placed = _placed(kept, asked)
+    placed = _placed(kept, asked, int(lexed.follow[kept.ends[0, 0]]))
     if placed.far.any():
         at = kept.span[placed.far]
         dropped += listed("far", f"further than {_BEYOND:g} pixels away; dropped", at[:, 0], at[:, 1], lexed.text)
@@ -95,6 +102,8 @@ def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked
     if (stroke < 0).all() and (kept.root >= 0).all():  # lists side by side
         stroke = kept.root if (kept.root != kept.root[0]).any() else stroke
     begun = starts.find(kept.flag, kept.flag_name, stroke, bits)
+    if begun.doubt:
+        dropped.append(Problem("columns", int(kept.span[0, 0]), begun.doubt))
     if begun.unusual:
         notes.append(Problem("starts", int(kept.span[0, 0]), begun.why))
     if placed.note:
@@ -114,7 +123,8 @@ class _Placed:
     note: str = ""
 
 
-def _placed(kept: Reading, asked: Asked) -> _Placed:
+def _placed(kept: Reading, asked: Asked, units: int) -> _Placed:
+    """Convert points; `units` is the character behind the first number."""
     if kept.placed:
         points, why, note = kept.xy, "given: tokens have a frame of their own", ""
         name: FrameName | Literal["inksight"] = "inksight"
@@ -123,6 +133,8 @@ def _placed(kept: Reading, asked: Asked) -> _Placed:
         if frame is None:
             guessed, why = guess(kept.xy, asked.sent, asked.original, kept.dialect)
             frame = CoordinateFrame(guessed)
+        if units == _PERCENT and frame.name != "percent":
+            frame, note = CoordinateFrame("percent"), "the numbers have percent signs, and are read as per cent"
         if frame.name == "norm1000-yx" and kept.named:
             frame, note = CoordinateFrame("norm1000"), "the reply names x and y, so that they are not swapped"
         with np.errstate(over="ignore", invalid="ignore"):
@@ -285,17 +297,48 @@ def _kinds(lexed: Lexed, reading: Reading) -> IntArray:
         is_open = held & (lexed.closed[bracket] < 0)
     else:
         unnamed = remark = is_open = np.zeros(len(lexed), dtype=bool)
-    plain = (lexed.kind == NUMBER) & (lexed.label == 0)
+    plain = ((lexed.kind == NUMBER) | (lexed.kind == ARGUMENT)) & (lexed.label == 0)
     bare = reading.dialect in ("rows", "svg", "molmo-coords", "inkml")
     ordinal = np.isin(lexed.follow, (ord("."), ord(")"), ord(":"))) & ((lexed.gap & NEWLINE) != 0)
+    # "Stroke 2" on a line of its own
+    after = np.append(lexed.gap[1:], NEWLINE) & NEWLINE
+    ordinal |= ((lexed.gap & AHEAD) != 0) & (after != 0) & ~held
     meant = plain & ~ordinal & ((unnamed & ~remark) | (~held & bare))
+    meant |= (lexed.kind == ARGUMENT) & ~_among_points(lexed, reading)
     axis = among(lexed.label, _AXES) & (lexed.kind != KEY)
     after = lexed.start >= reading.span[-1, 1]
     cut = (plain | axis) & after & (is_open | lexed.may_be_cut(np.arange(len(lexed))))
     return np.where(cut, 2, np.where(meant | axis, 1, 0))
 
 
+def _among_points(lexed: Lexed, reading: Reading) -> BoolArray:
+    """Whether a number is one of two that say again where one of the points lies: ``"start": [145, 122]``."""
+    out = np.zeros(len(lexed), dtype=bool)
+    at = np.flatnonzero((lexed.kind == ARGUMENT) & (lexed.bracket >= 0))
+    at = at[(lexed.numbers[lexed.bracket[at]] == 2) & (lexed.first[lexed.bracket[at]] == at)]
+    at = at[at + 1 < len(lexed)]
+    pairs = lexed.value[at] + 1j * lexed.value[at + 1]
+    again = at[np.isin(pairs, reading.xy[:, 0] + 1j * reading.xy[:, 1])]
+    out[again], out[again + 1] = True, True
+    return out
+
+
+def unusable(lexed: Lexed, readings: list[Reading]) -> tuple[Problem, ...]:
+    """Return why points of a reply without an answer cannot be used."""
+    out: list[Problem] = []
+    for reading in readings:
+        out += reading.dropped
+        for state, (kind, why) in _WHY.items():
+            at = reading.span[reading.state == state]
+            out += listed(kind, why, at[:, 0], at[:, 1], lexed.text)
+    return tuple(sorted(out, key=lambda p: p.position))
+
+
 def ellipses(lexed: Lexed, extent: tuple[int, int]) -> list[Problem]:
     """Return a problem for each ``…`` within the answer: points that the model left out."""
-    at = np.array([m.span() for m in _ELLIPSIS.finditer(lexed.text, *extent)], dtype=np.int64).reshape(-1, 2)
+    found = [m.span() for m in _ELLIPSIS.finditer(lexed.text, *extent)]
+    found += [m.span() for m in _AND_SO_ON.finditer(lexed.text, *extent)]
+    behind = _BEHIND.match(lexed.text, extent[1])
+    found += [behind.span()] if behind else []
+    at = np.array(found, dtype=np.int64).reshape(-1, 2)
     return listed("ellipsis", "points are left out here", at[:, 0], at[:, 1], lexed.text)

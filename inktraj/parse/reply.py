@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inktraj.errors import DataError
-from inktraj.parse import pages, thousands
-from inktraj.parse.answers import choose, without_zones, zones
+from inktraj.parse import mentions, pages, thousands
+from inktraj.parse.answers import FEW, choose, mentioned, without_zones, zones
 from inktraj.parse.characters import plain
 from inktraj.parse.dialects import DIALECTS, read_all
+from inktraj.parse.doubts import doubted, doubtful
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, checked_size
 from inktraj.parse.lexer import Lexed, lex
-from inktraj.parse.points import LOSING, Asked, account, ellipses, extent_of, finish
+from inktraj.parse.points import LOSING, Asked, account, ellipses, extent_of, finish, unusable
 from inktraj.parse.reading import Problem, Reading
 from inktraj.parse.refusals import is_refusal
 from inktraj.parse.result import Leftover, Numbers, Parsed, Status
@@ -83,6 +84,7 @@ def parse(
     lexed = lex(without_zones(written, excluded))
     hidden = max(len(lex(written)) - len(lexed), 0) if excluded else 0
     lexed, joined = thousands.join(lexed)
+    lexed = mentions.marked(lexed)
     readings = read_all(lexed, dialect, asked.sent)
     if words is not None:
         result = pages.read(lexed, text, readings, asked, list(words))
@@ -100,15 +102,27 @@ def parse(
 
 def _one_answer(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, dialect: str, cut: bool) -> Parsed:
     """Read the reply as one ink."""
-    block, others = choose(lexed, readings)
-    if block is None:
-        return Parsed("invalid", left=_left(text, []), numbers=Numbers(len(lexed), 0, 0, len(lexed)))
+    chosen = choose(lexed, readings)
+    if chosen is None:
+        numbers = Numbers(len(lexed), 0, 0, len(lexed))
+        return Parsed("invalid", left=_left(text, []), numbers=numbers, dropped=unusable(lexed, readings))
+    block = chosen.block
     start, end, open_end = extent_of(lexed, block.reading, block.lo, block.hi)
     reading = block.reading.take(slice(block.lo, block.hi))
     result = finish(lexed, reading, (start, end), asked, open_end)
+    doubts = doubtful(lexed, reading, result, (start, end), asked)
+    if chosen.doubt:
+        doubts.append(Problem("alternative", start, chosen.doubt))
+    if mentioned(lexed, reading):
+        few = len(reading) <= FEW
+        why = "dropped" if few else "it may be no answer"
+        doubts.append(
+            Problem("mention" if few else "prose", start, f"mentioned in prose, in no list and without s: {why}")
+        )
+    result = doubted(result, doubts)
     notes = []
-    if others:
-        why = f"the last complete answer was taken; {others} points stand elsewhere"
+    if chosen.others:
+        why = f"the last complete answer was taken; {chosen.others} points stand elsewhere"
         notes.append(Problem("earlier-answer", start, why))
     result = _completed(lexed, reading, result, (start, end), notes, dialect)
     result = replace(result, left=_left(text, [(start, end)]))

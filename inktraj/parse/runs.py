@@ -12,13 +12,16 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
-from inktraj.parse.reading import Found, Problem, Reading, listed, roots
-from inktraj.parse.tuples import NO_POINT, counts_up
+from inktraj.parse import roles
+from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, SPACE, Lexed
+from inktraj.parse.reading import MALFORMED, Found, Problem, Reading, listed, roots
+from inktraj.parse.tuples import COLUMNS
 from inktraj.parse.vocabulary import among, labels
 
 _TAG = re.compile(r"<(?:svg|ink|path|points?|trace|polyline)\b")  # numbers in tags without a point are attributes
 _HEADINGS = labels("strokes", "stroke", "points", "path", "ink", "trajectory", "coordinates", "answer", "output")
+
+_BOX = 4  # so many numbers may be a box, or a line from here to there
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -35,7 +38,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         ``(n,)``: numbers that no other dialect has taken.
     """
     flat = (lexed.children == 0) & (lexed.junk == 0) & (lexed.shape != ord("{"))
-    flat &= ~among(lexed.name, NO_POINT)
+    flat &= ~among(lexed.name, COLUMNS)
     strange = np.zeros(len(flat), dtype=bool)
     inside = lexed.bracket >= 0
     strange[lexed.bracket[inside & (~free | (lexed.label != 0) | (lexed.kind != NUMBER))]] = True
@@ -57,11 +60,28 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     if found is None:
         return None
     found.root = roots(lexed)[lexed.bracket[found.ends[:, 0]]]
+    _doubt(lexed, found, chosen, columns)
     last = last[at_end]
     why = "the last number of an open list may be cut; dropped"
     found.dropped += listed("cut", why, lexed.start[last], lexed.end[last], lexed.text)
     found.broken = bool((lexed.closed[chosen] < 0).any())
     return found.reading()
+
+
+def _doubt(lexed: Lexed, found: Found, chosen: IntArray, columns: int) -> None:
+    """Take no box for points, and tell of lists that may as well be all x and all y."""
+    count, parent = lexed.numbers[chosen], lexed.parent[chosen]
+    if columns != 2:
+        return
+    if (count == _BOX).all() and (lexed.closed[chosen] >= 0).all():
+        found.state = np.full(len(found.xy), MALFORMED)
+        return
+    pairs = len(chosen) % 2 == 0 and (parent >= 0).all() and (count[::2] == count[1::2]).all()
+    if pairs and (np.bincount(parent)[parent] == 2).all():
+        start, end = lexed.opened[chosen[::2]], lexed.closed[chosen[1::2]]
+        end = np.where(end < 0, len(lexed.text), end + 1)
+        why = "two lists of one length: each is read as x, y, x, y …, but they may be all x and all y"
+        found.dropped += listed("columns", why, start, end, lexed.text)
 
 
 def _columns(lexed: Lexed, first: IntArray, count: IntArray, open_end: BoolArray) -> int:
@@ -130,42 +150,48 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
         return None
     broken = (np.append(0, np.diff(at)) != 1) | (lexed.words[at] > 0) | ((lexed.gap[at] & OTHER) != 0)
     broken[0] = True
-    lines = np.flatnonzero(broken | ((lexed.gap[at] & NEWLINE) != 0))
-    count = np.diff(np.append(lines, len(at)))
-    first = lines
-    skipped = int(_is_numbered(lexed, at[first], count))
-    if (count - skipped > 3).any():  # points parted by another sign, or by none
-        first = np.flatnonzero(broken | ((lexed.gap[at] & (NEWLINE | SEMICOLON | PIPE | SLASH)) != 0))
-        count, skipped = np.diff(np.append(first, len(at))), 0
-    if (count - skipped > 3).any():
-        return _one_line(lexed, at, broken)
-    first, count = first + skipped, count - skipped
-    point = (count == 2) | (count == 3)
-    if point.sum() < 2 and not (point.any() and count[point][0] == 3):
+    for ends in (NEWLINE, NEWLINE | SEMICOLON | PIPE | SLASH):  # points parted by lines, by another sign, or by none
+        first = np.flatnonzero(broken | ((lexed.gap[at] & ends) != 0))
+        count = np.diff(np.append(first, len(at)))
+        if (count > 5).any() or (ends != NEWLINE and (count > 3).any()):
+            continue
+        k = int(np.bincount(count, minlength=4)[2:].argmax()) + 2
+        row = (count == k) & ~_has_slashes(lexed, at, first, count)
+        if row.any():
+            found = _table(lexed, at[first[row]], k)
+            if found is not None:
+                return found.reading()
+            if k < 4:
+                return None
+    return _one_line(lexed, at, broken)
+
+
+def _has_slashes(lexed: Lexed, at: IntArray, first: IntArray, count: IntArray) -> BoolArray:
+    """Whether a slash stands within a row: a date, a fraction."""
+    within = (lexed.gap[at] & SLASH) != 0
+    within[first] = False
+    return np.asarray(np.add.reduceat(within.astype(np.int64), first) > 0)
+
+
+def _table(lexed: Lexed, start: IntArray, k: int) -> Found | None:
+    """Read rows of k numbers, one for each point; None where they are no points."""
+    table = lexed.value[start[:, None] + np.arange(k)]
+    role = roles.by_heading(roles.line_before(lexed.text, int(lexed.start[start[0]])), k) or roles.by_values(table)
+    if role is None or (len(start) == 1 and not (role.named or (k == 3 and roles.is_flag(table[:, 2])))):
         return None
-    columns = int(count[point][0])
-    point &= count == columns
-    start = at[first[point]]
-    last = start + columns - 1
+    last = start + k - 1
     found = Found(
         "rows",
-        np.stack([lexed.value[start], lexed.value[start + 1]], axis=1),
-        np.stack([lexed.start[start - skipped], lexed.end[last]], axis=1),
-        np.stack([start - skipped, last], axis=1),
-        flag=lexed.value[last] if columns == 3 else None,
+        table[:, [role.x, role.y]],
+        np.stack([lexed.start[start], lexed.end[last]], axis=1),
+        np.stack([start, last], axis=1),
+        flag=table[:, role.s] if role.s >= 0 and k > role.s else None,
+        flag_name=role.name,
+        named=role.named,
     )
-    if skipped:
-        found.notes = [Problem("columns", int(found.span[0, 0]), "the first number of each row counts the rows")]
-    return found.reading()
-
-
-def _is_numbered(lexed: Lexed, first: IntArray, count: IntArray) -> bool:
-    """Whether each row begins with its own number, as in a table."""
-    if len(first) < 2 or not ((count == count[0]) & ((count == 3) | (count == 4))).all():
-        return False
-    flags = lexed.value[first + count - 1]
-    flagged = bool(((flags == 0) | (flags == 1)).all())
-    return flagged == (count[0] == 4) and counts_up(lexed.value[first])
+    if role.note:
+        found.notes = [Problem("columns", int(found.span[0, 0]), role.note)]
+    return found
 
 
 def _begins_row(lexed: Lexed) -> BoolArray:
@@ -187,4 +213,8 @@ def _one_line(lexed: Lexed, at: IntArray, broken: BoolArray) -> Reading | None:
     columns = _columns(lexed, at[first], count, open_end)
     stroke = at[first] if len(first) > 1 and columns == 2 else None
     found = _points(lexed, "rows", at[first], count, columns, stroke)
-    return None if found is None else found.reading()
+    if found is None:
+        return None
+    if columns == 2 and (count == _BOX).all() and (lexed.gap[at[first + 2]] & SPACE == 0).any():
+        found.state = np.full(len(found.xy), MALFORMED)
+    return found.reading()

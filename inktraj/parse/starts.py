@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inktraj.parse.lexer import BLANK, NEWLINE, PIPE, SEMICOLON, SLASH, STROKE
+from inktraj.parse.lexer import AHEAD, BLANK, DOWN, HERE, NEWLINE, PIPE, SEMICOLON, SLASH, STROKE, UP
+from inktraj.parse.roles import NUMBERS, counts_up, is_pressure, is_time
 from inktraj.parse.vocabulary import labels
 
 BoolArray = NDArray[np.bool_]
@@ -28,7 +29,6 @@ FloatArray = NDArray[np.float64]
 
 _DOWN = labels("pen", "pendown", "down", "penstate", "state", "pressed", "touch", "p", "status")
 _UP = labels("penup", "up", "lift", "end", "endofstroke", "isend", "strokeend", "last", "stop")
-_NUMBERS = labels("stroke", "strokeid", "strokeindex", "strokenumber", "strokeno", "id", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,16 @@ class Starts:
     why
         What says it, for people.
     unusual
-        Whether s was read in another way than asked for, or in doubt.
+        Whether s was read in another way than asked for.
+    doubt
+        Why the third numbers leave it in doubt what the columns mean.
     """
 
     starts: BoolArray
     known: bool
     why: str
     unusual: bool = False
+    doubt: str = ""
 
 
 def find(flag: FloatArray, name: int, stroke: IntArray, gaps: IntArray) -> Starts:
@@ -73,9 +76,12 @@ def find(flag: FloatArray, name: int, stroke: IntArray, gaps: IntArray) -> Start
     if np.isfinite(flag).any():
         found = _by_flags(flag, name)
         if found is None:
+            doubt = "" if name or _means_nothing(flag) else "third numbers that are no s, no pressure and no time"
             if listed:
-                return Starts(lists, True, "one list for each stroke; the third numbers are neither 0 nor 1", True)
-            return Starts(_only(n), n == 1, "the third numbers are neither 0 nor 1, nor numbers of strokes", True)
+                why = "one list for each stroke; the third numbers are neither 0 nor 1"
+                return Starts(lists, True, why, True, doubt)
+            why = "the third numbers are neither 0 nor 1, nor numbers of strokes"
+            return Starts(_only(n), n == 1, why, True, doubt)
         if listed and found.known and (lists & ~found.starts).any():
             why = "one list for each stroke; s marks not all of their starts"
             return Starts(lists | (found.starts if not found.unusual else False), True, why, found.starts.sum() > 1)
@@ -83,6 +89,12 @@ def find(flag: FloatArray, name: int, stroke: IntArray, gaps: IntArray) -> Start
     if listed:
         return Starts(lists, True, "the form gives each stroke by itself")
     return _by_marks(gaps)
+
+
+def _means_nothing(flag: FloatArray) -> bool:
+    """Whether third numbers are a pressure, a time or the points' own numbers, which say nothing of strokes."""
+    given = flag[np.isfinite(flag)]
+    return is_pressure(given) or is_time(given) or (len(given) > 2 and counts_up(given))
 
 
 def _only(n: int) -> BoolArray:
@@ -94,12 +106,12 @@ def _by_flags(flag: FloatArray, name: int) -> Starts | None:
     given = np.isfinite(flag)
     values = np.where(given, flag, 0.0)
     n = len(values)
-    if name and name in _NUMBERS and (np.diff(values[given]) >= 0).all() and values.max() > 0 and n > 1:
+    if name and name in NUMBERS and (np.diff(values[given]) >= 0).all() and values.max() > 0 and n > 1:
         number = np.maximum.accumulate(np.where(given, flag, -np.inf))
         return Starts(np.append(True, number[1:] != number[:-1]), True, "the number of its stroke at each point")
     if not ((values == 0) | (values == 1)).all():
         step = np.diff(flag)
-        if given.all() and flag[0] in (0, 1) and ((step == 0) | (step == 1)).all():
+        if given.all() and flag[0] in (0, 1) and ((step == 0) | (step == 1)).all() and (step == 0).any():
             starts = np.append(True, step == 1)
             return Starts(starts, True, "the third number is the number of the stroke", True)
         return None
@@ -168,6 +180,9 @@ def _by_marks(gaps: IntArray) -> Starts:
     if n == 1:
         return Starts(_only(1), True, "one point")
     between = gaps[1:]
+    remarks = _by_remarks(gaps)
+    if remarks is not None:
+        return remarks
     first = bool(gaps[0] & STROKE)
     stroke = (between & STROKE) != 0
     if (stroke.any() or first) and not (stroke.all() and n > 4):
@@ -186,3 +201,24 @@ def _by_marks(gaps: IntArray) -> Starts:
             )
         return Starts(lines, True, "a line for each stroke", True)
     return Starts(_only(n), False, "nothing says where strokes start")
+
+
+def _by_remarks(gaps: IntArray) -> Starts | None:
+    """Find starts by what is said of the pen behind points, on their lines: ``(30, 40) [pen up]``.
+
+    None where no such remarks stand there. A remark behind the last point is not needed: no stroke follows it.
+    """
+    n, line = len(gaps), (gaps[1:] & NEWLINE) != 0
+    here = line & ((gaps[1:] & HERE) != 0)
+    up, down = line & ((gaps[1:] & UP) != 0), line & ((gaps[1:] & DOWN) != 0)
+    ahead = np.append(True, (gaps[1:] & AHEAD) != 0)
+    if n > 2 and (up != down).all() and up.any():  # a column of states
+        found = _pen_states(np.append(down, not down[-1]), bool((up[1:] & up[:-1]).any()))
+        if found is not None:
+            return found
+    elif not (here & (up | down)).any():
+        return None
+    else:
+        up, down = up & here, down & here
+    starts = ahead | np.append(False, up) | np.append(down, False)
+    return Starts(starts, True, "what is said of the pen behind points", True)

@@ -9,42 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from inktraj.parse.lexer import KEY, Lexed
+from inktraj.parse import roles
+from inktraj.parse.lexer import Lexed
+from inktraj.parse.mentions import ONE_POINT
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, Found, Problem, Reading, last_flags, roots
-from inktraj.parse.vocabulary import among, labels
+from inktraj.parse.vocabulary import X, Y, among, labels
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
-FLAGS = labels(
-    *("s", "start", "isstart", "strokestart", "startofstroke", "new", "newstroke", "begin", "first", "flag"),
-    *("pen", "pendown", "down", "penstate", "state", "pressed", "touch", "p"),
-    *("penup", "up", "lift", "end", "endofstroke", "isend", "strokeend", "last", "stop"),
-    *("action", "type", "event", "op", "cmd", "command", "mode", "status"),
-    *("stroke", "strokeid", "strokeindex", "strokenumber", "strokeno", "id", "index"),
-)
-"""Names of the third number of a point."""
-
-NO_POINT = labels(
-    *(
-        "size",
-        "imagesize",
-        "dimensions",
-        "resolution",
-        "bbox",
-        "box",
-        "boundingbox",
-        "bbox2d",
-        "box2d",
-        "wordbox",
-        "range",
-    ),
-    *("origin", "center", "centre", "scale", "s", "starts", "x", "y", "flags", "pen", "xrange", "yrange", "shape"),
-)
-"""Names of lists that hold no point."""
-_ONE_POINT = labels(
-    "point", "p", "pos", "position", "coord", "coords", "xy", "coordinate", "coordinates", "to", "point2d", "pt"
-)
+COLUMNS = np.sort(np.concatenate([X, Y, labels("s", "starts", "flags", "pen")]))
+"""Names of lists that hold one number of each point."""
 _ONE_STROKE = labels("stroke")
 _OPENERS = (ord("["), ord("("))
 
@@ -60,23 +35,21 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         ``(n,)``: numbers that no other dialect has taken.
     """
     leaf = (lexed.children == 0) & (lexed.numbers > 0) & np.isin(lexed.shape, _OPENERS)
-    leaf &= ~among(lexed.name, NO_POINT)
+    leaf &= ~among(lexed.name, COLUMNS)
     strange = np.zeros(len(leaf), dtype=bool)  # brackets with numbers that are taken, or have names
-    strange[lexed.bracket[(lexed.bracket >= 0) & (~free | (lexed.label != 0) | (lexed.kind == KEY))]] = True
+    strange[lexed.bracket[(lexed.bracket >= 0) & (~free | (lexed.label != 0))]] = True
     leaf &= ~strange
     if not leaf.any():
         return None
     good = leaf & (lexed.closed >= 0) & (lexed.junk == 0) & ((lexed.numbers == 2) | (lexed.numbers == 3))
-    if not good.any() and not (leaf & (lexed.numbers == 4)).any():
-        return None
     good &= ~_beside_runs(lexed, leaf, good)
-    good, skipped, third = _columns(lexed, leaf, good)
+    good, role = _columns(lexed, leaf, good)
     root = roots(lexed)
     wrong = leaf & ~good & _belongs(lexed, leaf, good, root)
     chosen = np.flatnonzero(good | wrong)
     if not good.any():
         return None
-    return _points(lexed, free, chosen, good, root, skipped, third)
+    return _points(lexed, free, chosen, good, root, role)
 
 
 def _beside_runs(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> BoolArray:
@@ -90,29 +63,26 @@ def _beside_runs(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> BoolArray:
     return np.asarray(fine & (runs[lexed.parent] >= points[lexed.parent]))
 
 
-def _columns(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> tuple[BoolArray, int, int]:
-    """Return which brackets are points, how many numbers stand before x, and which number is s.
-
-    Points are numbered where the first of three or four numbers counts them; of four numbers the last is s if it is
-    0 or 1 at each point, and a third one between is passed over.
-    """
-    four = leaf & (lexed.numbers == 4) & (lexed.closed >= 0) & (lexed.junk == 0)
-    if four.sum() > max(good.sum(), 1):
-        first = lexed.first[four]
-        flag = lexed.value[first + 3]
-        if ((flag == 0) | (flag == 1)).all() and flag[0] == 1:
-            return four, int(counts_up(lexed.value[first])), 3
-    first = lexed.first[good & (lexed.numbers == 3)]
-    if len(first) > 2 and len(first) == good.sum() and counts_up(lexed.value[first]):
-        flag = lexed.value[first + 2]
-        if not ((flag == 0) | (flag == 1)).all():
-            return good, 1, 3
-    return good, 0, 2
+def _columns(lexed: Lexed, leaf: BoolArray, good: BoolArray) -> tuple[BoolArray, roles.Roles]:
+    """Return which brackets are points, and what their numbers mean: see `roles`."""
+    whole = leaf & (lexed.closed >= 0) & (lexed.junk == 0)
+    for k in (4, 5):
+        long = whole & (lexed.numbers == k)
+        if long.sum() > good.sum():
+            role = _roles(lexed, long, k)
+            return (good, roles.PLAIN[3]) if role is None else (long, role)
+    triple = good & (lexed.numbers == 3)
+    if triple.any() and triple.sum() == good.sum():
+        return good, _roles(lexed, triple, 3) or roles.PLAIN[3]
+    if good.any() and not triple.any():
+        return good, _roles(lexed, good, 2) or roles.PLAIN[2]
+    return good, roles.PLAIN[3]
 
 
-def counts_up(values: NDArray[np.float64]) -> bool:
-    """Whether values count from 0 or 1 on."""
-    return len(values) > 1 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+def _roles(lexed: Lexed, chosen: BoolArray, k: int) -> roles.Roles | None:
+    at = np.flatnonzero(chosen)
+    heading = roles.by_heading(roles.line_before(lexed.text, int(lexed.opened[at[0]])), k)
+    return heading or roles.by_values(lexed.value[lexed.first[at][:, None] + np.arange(k)])
 
 
 def _belongs(lexed: Lexed, leaf: BoolArray, good: BoolArray, root: IntArray) -> BoolArray:
@@ -130,27 +100,24 @@ def _belongs(lexed: Lexed, leaf: BoolArray, good: BoolArray, root: IntArray) -> 
 
 
 def _points(
-    lexed: Lexed, free: BoolArray, chosen: IntArray, good: BoolArray, root: IntArray, skipped: int, third: int
+    lexed: Lexed, free: BoolArray, chosen: IntArray, good: BoolArray, root: IntArray, role: roles.Roles
 ) -> Reading:
     first, count = lexed.first[chosen], lexed.numbers[chosen]
     fine = good[chosen]
     top = len(lexed) - 1
-    x, y, s = (np.minimum(first + k, top) for k in (skipped, skipped + 1, third))
+    x, y, s = (np.minimum(first + k, top) for k in (role.x, role.y, max(role.s, 0)))
     xy = np.stack([lexed.value[x], lexed.value[y]], axis=1)
     xy[~fine] = np.nan
-    flag = np.where(fine & (count > third), lexed.value[s], np.nan)
-    notes = []
-    if skipped or third > 2:
-        what = "the first number counts the points" if skipped else "the third of four numbers is passed over"
-        notes.append(Problem("columns", int(lexed.opened[chosen[0]]), what))
+    flag = np.where(fine & (count > role.s) & (role.s >= 0), lexed.value[s], np.nan)
+    notes = [Problem("columns", int(lexed.opened[chosen[0]]), role.note)] if role.note else []
     closed = lexed.closed[chosen]
     state = np.where(fine, GOOD, np.where(closed < 0, CUT, MALFORMED))
     span = np.stack([lexed.opened[chosen], np.where(closed < 0, len(lexed.text), closed + 1)], axis=1)
     ends = np.stack([first, first + count - 1], axis=1)
-    owner, flag_name = lexed.parent[chosen].copy(), 0
+    owner, flag_name = lexed.parent[chosen].copy(), role.name
     alone = _wrapped(lexed, chosen)
     if alone.any():  # {"point": [145, 122], "s": 1}
-        named, flag_name = last_flags(lexed, FLAGS, free)
+        named, flag_name = last_flags(lexed, roles.FLAGS, free)
         around = owner[alone]
         has = named[around] >= 0
         flag[alone] = np.where(has & np.isnan(flag[alone]), lexed.value[named[around]], flag[alone])
@@ -162,6 +129,7 @@ def _points(
         ends[alone, 1] = np.where(has & whole, np.maximum(ends[alone, 1], named[around]), ends[alone, 1])
         owner[alone] = lexed.parent[around]
     stroke = strokes_of(lexed, owner)
+    dropped = _crosswise(lexed, owner, flag) if role == roles.PLAIN[3] else []
     return Found(
         "tuples",
         xy,
@@ -172,15 +140,28 @@ def _points(
         flag_name,
         stroke,
         np.where(owner >= 0, root[owner], -1),
+        named=role.named,
         notes=notes,
+        dropped=dropped,
     ).reading()
+
+
+def _crosswise(lexed: Lexed, owner: IntArray, flag: NDArray[np.float64]) -> list[Problem]:
+    """Tell of lists that all hold two brackets of three numbers that are no s: all x, then all y."""
+    if (owner < 0).any() or not np.isfinite(flag).all() or roles.is_flag(flag) or roles.is_pressure(flag):
+        return []
+    held = np.bincount(owner)
+    if (held[owner] != 2).any():
+        return []
+    why = "two lists of three numbers: each is read as a point, but they may be all x and all y"
+    return [Problem("columns", int(lexed.opened[owner[0]]), why)]
 
 
 def _wrapped(lexed: Lexed, chosen: IntArray) -> BoolArray:
     """Whether a bracket is the only one in a ``{}``, which then stands for one point."""
     parent = lexed.parent[chosen]
     brace = (parent >= 0) & (lexed.shape[parent] == ord("{")) & (lexed.children[parent] == 1)
-    return np.asarray(brace) & among(lexed.name[chosen], _ONE_POINT)
+    return np.asarray(brace) & among(lexed.name[chosen], ONE_POINT)
 
 
 def strokes_of(lexed: Lexed, owner: IntArray) -> IntArray:

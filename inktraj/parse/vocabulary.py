@@ -12,17 +12,20 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 
-JOIN, MARK, PART, NAN, TRUE, FALSE, OPAQUE = range(1, 8)
-"""What a word means: nothing, a new stroke, another answer, no number, 1, 0, or that text follows."""
+JOIN, MARK, PART, AGAIN, NAN, TRUE, FALSE, OPAQUE = range(1, 9)
+"""What a word means: nothing, a new stroke, another answer, that what stands before is taken back or has an
+alternative, no number, 1, 0, or that text follows."""
 
 _MEANINGS = {
     JOIN: """points point coordinates coordinate coords json python text xml svg plaintext txt javascript and then next
         to the of move from end first second third fourth fifth sixth seventh last at px pixels pixel dot
         cross letter word path trace draw line segment part strokes ink in with is as for now a i n on by x y s t p new
-        xy xys up down label alt array list data tuple tuples comma lifted lifts continue continues""",
-    MARK: "stroke penup pendown lift penlift pen newstroke start begin sos bos eos eop sep trazo trait strich",
-    PART: """final answer corrected correct correction corrects actually wait instead revised revise attempt retry hmm
-        again output solution draft however let updated adjusted better example reconsider refined recheck""",
+        xy xys up down label alt array list data tuple tuples comma lifted lifts continue continues lineto ctx""",
+    MARK: "stroke penup pendown lift penlift pen newstroke start begin sos bos eos eop sep trazo trait strich moveto",
+    PART: """final answer attempt retry hmm again output solution draft however let updated adjusted better example
+        reconsider refined recheck or rather rough normalized normalised""",
+    AGAIN: """wait actually correct corrected correction corrects instead revised revise sorry oops alternatively option
+        version variant otherwise redo rechecking""",
     NAN: "nan inf infinity null none undefined na nil",
     TRUE: "true yes down penisdown",
     FALSE: "false no up penisup",
@@ -49,7 +52,7 @@ def table(words_of: dict[int, str], *meanings: int) -> tuple[Words, NDArray[np.i
     return np.array(words, dtype=np.uint64), np.array([found[w] for w in words], dtype=np.int64)
 
 
-WORDS = table(_MEANINGS, JOIN, MARK, PART, NAN, TRUE, FALSE)
+WORDS = table(_MEANINGS, JOIN, MARK, PART, AGAIN, NAN, TRUE, FALSE)
 """Words between points. Of several meanings of a word the later one holds; values count only inside of brackets."""
 
 VALUES = table(_VALUES, TRUE, FALSE)
@@ -64,6 +67,11 @@ def labels(*words: str) -> Words:
     return np.array(sorted({packed(word) for word in words}), dtype=np.uint64)
 
 
+def words_in(text: str) -> Words:
+    """Return the words of a text as `labels` does."""
+    return labels(*text.split())
+
+
 @njit(cache=True, nogil=True)
 def among(found: Words, wanted: Words) -> NDArray[np.bool_]:
     """Return which of the words found are among those wanted, which are in order."""
@@ -73,3 +81,14 @@ def among(found: Words, wanted: Words) -> NDArray[np.bool_]:
             k = np.searchsorted(wanted, found[i])
             out[i] = k < len(wanted) and wanted[k] == found[i]
     return out
+
+
+X = labels("x", "xs", "xcoord", "xpos", "posx", "coordx", "px")
+Y = labels("y", "ys", "ycoord", "ypos", "posy", "coordy", "py")
+"""Names of the coordinates."""
+
+UP_WORDS, DOWN_WORDS = (
+    labels("up", "penup", "lift", "lifts", "lifted", "penlift", "end", "ends", "eos", "stop", "raise", "raised"),
+    labels("down", "pendown", "start", "starts", "begin", "begins", "sos", "touch"),
+)
+"""Words of a remark behind a point: the pen is lifted there, or put down."""

@@ -40,6 +40,10 @@ with pytest.MonkeyPatch.context() as patch:
         ("qwen2-vl", (100, 100), (112, 112)),
         ("qwen2-vl", (20, 20), (56, 56)),
         ("gemini", (2480, 3508), (2172, 3072)),
+        ("molmo2", (2480, 3508), (644, 910)),
+        ("molmo2", (2000, 200), (2000, 200)),
+        ("molmo2", (5000, 200), (2240, 200)),
+        ("molmo2", (2000, 80), (378, 80)),
         ("none", (9999, 3), (9999, 3)),
     ],
 )
@@ -50,7 +54,7 @@ def test_sizes_as_seen(limits, size, seen):
 SIDES = st.integers(1, 9000)
 
 
-@given(SIDES, SIDES, st.sampled_from(sorted(set(TABLE.limits) - {"qwen2-vl", "qwen3-vl"})))
+@given(SIDES, SIDES, st.sampled_from(sorted(set(TABLE.limits) - {"qwen2-vl", "qwen3-vl", "molmo2"})))
 def test_a_fitted_size_stays_and_keeps_the_aspect(width, height, name):
     limits = TABLE.limits[name]
     wide, high = fit(width, height, limits)
@@ -76,6 +80,15 @@ def test_no_larger_size_is_allowed(width, height, rule):
     # Slow and obvious: every longer edge from the image's own down.
     expected = next(long for long in range(max(width, height), 0, -1) if allowed(long))
     assert max(fit(width, height, limits)) == expected
+
+
+@given(SIDES, SIDES)
+def test_a_size_fitted_to_a_canvas_stays(width, height):
+    limits = TABLE.limits["molmo2"]
+    wide, high = fit(width, height, limits)
+    assert fit(wide, high, limits) == (wide, high)
+    assert wide <= width
+    assert high <= height
 
 
 @given(st.integers(1, 6000), st.integers(1, 6000), st.sampled_from(["qwen2-vl", "qwen3-vl"]))
@@ -194,7 +207,7 @@ def test_every_family_can_be_reached():
         ("Qwen/Qwen3-VL-8B-Instruct/", "norm1000", "qwen3-vl"),
         ("OpenGVLab/InternVL3_5-8B", "norm1000", "none"),
         ("allenai/Molmo-7B-D-0924", "percent", "none"),
-        ("allenai/Molmo2-8B", "norm1000", "none"),
+        ("allenai/Molmo2-8B", "norm1000", "molmo2"),
         ("kimi-k3", "norm1", "none"),
         ("gpt-4.1-mini", "sent-px", "openai-tiles"),
         ("gpt-5-2025-08-07", "sent-px", "openai-tiles"),

@@ -14,7 +14,8 @@ import tiny_vlms
 
 from inktraj.errors import DataError, MissingDependency
 from inktraj.vlm import VLM, ImageLimits, ModelClosed, ProviderError, Request, Text, fit, load_model, make_picture
-from inktraj.vlm.transformers import UNKNOWN_FRAME, _thought
+from inktraj.vlm.table import UNKNOWN_FRAME, load_table
+from inktraj.vlm.transformers import _thought
 
 pytestmark = pytest.mark.filterwarnings("default")  # of transformers' own
 
@@ -127,6 +128,21 @@ def test_an_image_is_seen_at_the_size_at_which_it_is_sent(made, kind, size, monk
     # One pixel sent is one pixel seen: patches of it hold the very values.
     values = np.unique(np.round((seen["pixel_values"].numpy() * 0.5 + 0.5) * 255, 3) % 1)
     assert set(values) <= {0.0, 0.999}
+
+
+@pytest.mark.parametrize("size", [*SIZES, (2480, 3508), (3508, 2480), (2000, 200), (2000, 80), (112, 112), (900, 900)])
+def test_molmo_2_does_not_shrink_what_it_is_sent(made, size):
+    from transformers.models.molmo2.image_processing_molmo2 import compute_crop_geometry
+
+    model = load(made("molmo2"))
+    assert model.limits == load_table().limits["molmo2"]
+    geometry = {"max_crops": 8, "overlap_margins": [4, 4], "crop_size": 378, "patch_size": 14}
+    rows, columns, high, wide = compute_crop_geometry(size[1], size[0], **geometry)
+    sent = fit(*size, model.limits)
+    assert sent == (min(size[0], wide), min(size[1], high))
+    assert compute_crop_geometry(sent[1], sent[0], **geometry) == (rows, columns, high, wide)
+    seen = model._processor.image_processor(images=[np.zeros((sent[1], sent[0], 3), np.uint8)], return_tensors="pt")
+    assert seen["image_grids"][0, 2:].tolist() == [-(-high // 28), -(-wide // 28)]
 
 
 def test_limits_are_those_of_the_folder(made):
@@ -273,11 +289,13 @@ def test_a_folder_without_processor(spoilt):
         file.unlink()
     with pytest.raises(DataError, match=r"the processor of .*spoilt \(llava\) cannot be loaded"):
         load(folder)
-    # Without a name of the processor's class transformers takes the tokenizer alone, which would leave out images.
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    settings.pop("processor_class", None)
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    with pytest.raises(DataError, match="processor"):
+
+
+def test_a_tokenizer_is_no_processor(made, monkeypatch, transformers):
+    # What `AutoProcessor` gives for folders whose processor it does not know; it would leave out the images.
+    folder = made("llava")
+    monkeypatch.setattr(transformers.AutoProcessor, "from_pretrained", transformers.AutoTokenizer.from_pretrained)
+    with pytest.raises(DataError, match="has no processor of images and text"):
         load(folder)
 
 
@@ -368,18 +386,34 @@ def test_what_a_model_cannot_do_is_an_error_and_no_answer(made, monkeypatch):
 # As a user would
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-def test_an_evaluation(made, kind, tmp_path):
+def evaluate(folder, out, *more):
     from typer.testing import CliRunner
 
     from inktraj.cli import app
 
-    options = ["--limit", "2", "--max-tokens", "16", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, ["eval", "--model", f"transformers:{made(kind)}", *options])
+    options = ["--limit", "2", "--max-tokens", "16", "--out", str(out), *more]
+    return CliRunner().invoke(app, ["eval", "--model", f"transformers:{folder}", *options])
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_an_evaluation(made, kind, tmp_path):
+    done = evaluate(made(kind), tmp_path / "run")
     assert done.exit_code == 0, done.output
     run = json.loads((tmp_path / "run" / "run.json").read_text())
     records = [json.loads(line) for line in (tmp_path / "run" / "samples.jsonl").read_text().splitlines()]
     assert len(records) == 2
     assert {record["frame"] for record in records} == {FRAMES[kind]}
-    assert "error" not in json.dumps([record.get("stop_reason") for record in records])
-    assert run
+    (row,) = run["rows"]
+    assert row["native"]
+    # What random weights say is no ink; it is counted, and no error.
+    assert sum(row["kinds"].values()) == 2
+    assert row["kinds"]["ok"] == row["kinds"]["error"] == 0
+
+
+def test_an_evaluation_of_a_model_of_whose_kind_nothing_is_known(made, tmp_path):
+    done = evaluate(made("llava"), tmp_path / "run")
+    assert isinstance(done.exception, DataError)
+    assert "--frame norm1000" in str(done.exception)
+    assert not (tmp_path / "run").exists()
+    done = evaluate(made("llava"), tmp_path / "run", "--frame", "norm1000")
+    assert done.exit_code == 0, done.output

@@ -46,6 +46,7 @@ from inktraj.scoring.scores import Grouping
 from inktraj.scoring.sources import Word
 from inktraj.vlm import VLM, Reply, Request, Text, load_model
 from inktraj.vlm.batch import batch_limits
+from inktraj.vlm.table import UNKNOWN_FRAME
 
 if TYPE_CHECKING:
     from inktraj.style import StyleModel
@@ -174,6 +175,8 @@ def _evaluate(vlm: VLM, data: Dataset, folder: Path, plan: Plan, watcher: Watche
         batch_limits(vlm)
     plan = replace(plan, style=_style(plan, wanted))
     own = vlm.describe()["provider"] == "inktraj"
+    for name in () if own else plan.frames:
+        _frame(name, vlm)
     examples = Examples.choose(data, plan.seed) if plan.prompt.example and not own else None
     settings = _settings(vlm, data, plan, examples)
     with RunFolder(folder, settings):
@@ -306,6 +309,11 @@ def _called(model: VLM) -> str:
 
 def _frame(name: str, model: VLM) -> CoordinateFrame:
     named = {"native": model.frame, "shared": "sent-px"}.get(name, name)
+    if named == UNKNOWN_FRAME:
+        raise DataError(
+            f"nothing is known of the coordinates that {model.name} writes best; name a frame, such as "
+            "--frame norm1000, or give its kind one in a table of your own (--models)"
+        )
     return CoordinateFrame(named)  # type: ignore[arg-type]  # checked there
 
 

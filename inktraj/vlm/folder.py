@@ -55,7 +55,7 @@ def check_folder(path: Path) -> str:
 
 
 def own_limits(processor: Any, limits: ImageLimits) -> ImageLimits:
-    """Return how a model's own processor resizes images, where that is by Qwen's rule; else the limits given.
+    """Return how a model's own processor resizes images, where that is by Qwen's or Molmo 2's rule; else those given.
 
     Parameters
     ----------
@@ -64,13 +64,21 @@ def own_limits(processor: Any, limits: ImageLimits) -> ImageLimits:
     limits
         What is known of the kind of model.
     """
-    patch, merge = getattr(processor, "patch_size", None), getattr(processor, "merge_size", None)
-    size = dict(getattr(processor, "size", None) or {})
-    least = size.get("shortest_edge") or getattr(processor, "min_pixels", None)
-    most = size.get("longest_edge") or getattr(processor, "max_pixels", None)
-    if "image_grid_thw" not in getattr(processor, "model_input_names", ()) or not (patch and merge and least and most):
-        return limits
-    return ImageLimits("smart-resize", factor=patch * merge, min_pixels=least, max_pixels=most)
+
+    def told(name: str) -> Any:
+        return getattr(processor, name, None)
+
+    size, made = dict(told("size") or {}), told("model_input_names") or ()
+    patch, merge = told("patch_size"), told("merge_size")
+    least = size.get("shortest_edge") or told("min_pixels")
+    most = size.get("longest_edge") or told("max_pixels")
+    if "image_grid_thw" in made and patch and merge and least and most:
+        return ImageLimits("smart-resize", factor=patch * merge, min_pixels=least, max_pixels=most)
+    crop, overlaps, crops = size.get("height"), told("overlap_margins"), told("max_crops")
+    if "image_num_crops" in made and patch and crop and overlaps and crops:
+        margin = sum(overlaps) * patch
+        return ImageLimits("canvas", patch=crop // patch * patch - margin, margin=margin, tokens=crops)
+    return limits
 
 
 def fingerprint(folder: Path) -> str:

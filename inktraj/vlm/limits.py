@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from inktraj.vlm.protocol import Picture
 
-Rule = Literal["none", "box", "patches", "tiles", "smart-resize"]
+Rule = Literal["none", "box", "patches", "tiles", "smart-resize", "canvas"]
 
 _NEEDS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -29,6 +29,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "patches": ("long_edge", "patch", "tokens"),
     "tiles": ("long_edge", "short_edge"),
     "smart-resize": ("factor", "min_pixels", "max_pixels"),
+    "canvas": ("patch", "margin", "tokens"),
 }
 _FURTHEST_ASPECT = 200
 _JPEG_QUALITY = 95
@@ -45,9 +46,10 @@ class ImageLimits:
         patches, over `long_edge`, and at most `tokens` patches (Anthropic). ``"tiles"``: into a square of `long_edge`,
         then the shorter edge to at most `short_edge` (OpenAI's tile models). ``"smart-resize"``: both edges to
         multiples of `factor` with `min_pixels` … `max_pixels` in all, which may change the aspect a little and
-        enlarge (Qwen).
-    long_edge, short_edge, patch, factor
-        In pixels.
+        enlarge (Qwen). ``"canvas"``: no edge over that of the canvas of at most `tokens` patches, and `margin` around
+        them, to which the model stretches it, which changes the aspect (Molmo 2).
+    long_edge, short_edge, patch, factor, margin
+        In pixels; `margin` on both sides together.
     tokens
         Patches.
     min_pixels, max_pixels
@@ -65,11 +67,12 @@ class ImageLimits:
     min_pixels: int | None = None
     max_pixels: int | None = None
     max_bytes: int | None = None
+    margin: int | None = None
 
     def __post_init__(self) -> None:
         if self.rule not in _NEEDS:
             raise DataError(f"the rule of image limits is one of {get_args(Rule)}, not {self.rule!r}")
-        for name in ("long_edge", "short_edge", "patch", "tokens", "factor", "min_pixels", "max_pixels", "max_bytes"):
+        for name in (field for field in self.__dataclass_fields__ if field != "rule"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise DataError(f"image limits: {name} is a whole number of at least 1, not {value!r}")
@@ -112,6 +115,8 @@ def fit(width: int, height: int, limits: ImageLimits) -> tuple[int, int]:
             return _scaled(wide, high, _known(limits.short_edge) / min(wide, high))
         case "smart-resize":
             return _smart_resize(width, height, limits)
+        case "canvas":
+            return _fit_canvas(width, height, limits)
     return width, height
 
 
@@ -230,3 +235,23 @@ def _smart_resize(width: int, height: int, limits: ImageLimits) -> tuple[int, in
         wide = math.ceil(width * grow / factor) * factor
         high = math.ceil(height * grow / factor) * factor
     return wide, high
+
+
+def _fit_canvas(width: int, height: int, limits: ImageLimits) -> tuple[int, int]:
+    """Return the size with no edge over the canvas that Molmo 2's image processor (transformers) chooses.
+
+    It stretches the image to the canvas without smoothing, in which thin lines break where it shrinks; an image of this
+    size is brought to the same canvas, and shrinks no further.
+    """
+    patch, margin, most = _known(limits.patch), _known(limits.margin), _known(limits.tokens)
+    best, canvas, covered = -math.inf, (width, height), False
+    for count, rows in sorted((r * c, r) for r in range(1, most + 1) for c in range(1, most // r + 1)):
+        columns = count // rows
+        scales = [
+            n * patch / (edge - margin) if edge != margin else math.inf
+            for n, edge in ((columns, width), (rows, height))
+        ]
+        covered = covered or min(scales) >= 1
+        if min(scales) > best:
+            best, canvas = min(scales), (columns * patch + margin, rows * patch + margin)
+    return (width, height) if covered else (min(width, canvas[0]), min(height, canvas[1]))

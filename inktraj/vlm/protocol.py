@@ -192,7 +192,7 @@ class VLM(Protocol):
         As the provider calls it.
     frame
         The coordinate frame that it writes best: ``"sent-px"``, ``"original-px"``, ``"norm1000"``,
-        ``"norm1000-yx"``, ``"norm1"`` or ``"percent"``.
+        ``"norm1000-yx"``, ``"norm1"`` or ``"percent"``; ``"unknown"`` for a local model of a kind that is not known.
     limits
         What its images may be; `inktraj.vlm.fit` keeps to them.
     prices

@@ -63,6 +63,9 @@ class Entry:
     source: str = ""
 
 
+UNKNOWN_FRAME = "unknown"
+"""The frame of a local model of whose kind nothing is known: it must be named, as a guess would look like an answer."""
+
 UNKNOWN_FAMILY = Family(("*",), "sent-px", "none", source="nothing is known of this model")
 
 

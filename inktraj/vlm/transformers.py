@@ -17,10 +17,7 @@ from inktraj.vlm.folder import check_folder, fingerprint, needs_code, own_limits
 from inktraj.vlm.hosted import sdk
 from inktraj.vlm.limits import ImageLimits
 from inktraj.vlm.protocol import ModelClosed, ProviderError, Reply, Request, Text
-from inktraj.vlm.table import UNKNOWN_FAMILY, Table
-
-UNKNOWN_FRAME = "unknown"
-"""The frame of a model of whose kind nothing is known."""
+from inktraj.vlm.table import UNKNOWN_FAMILY, UNKNOWN_FRAME, Table
 
 _PROBE = "inktraj-probe"
 
@@ -41,7 +38,7 @@ class Transformers:
         None: by the table, for the ``model_type`` in its config.json, else for the folder's name; `UNKNOWN_FRAME` where
         the table knows neither.
     limits
-        None: as its own processor resizes, where that is by Qwen's rule; else by the table.
+        None: as its own processor resizes, where that is by Qwen's or Molmo 2's rule; else by the table.
     device
         None: a GPU if there is one.
     table
@@ -194,12 +191,15 @@ def _load_processor(package: Any, path: Path, kind: str) -> Any:
             raise MissingDependency("torchvision", "transformers", f"the processor of {path}") from err
         if "trust_remote_code" in str(err):
             raise needs_code(path, kind) from err
-        raise DataError(f"the processor of {path} ({kind}) cannot be loaded: {_short(err)}") from err
+        raise DataError(
+            f"the processor of {path} ({kind}) cannot be loaded: {_short(err)} Its preprocessor_config.json or "
+            "processor_config.json and its tokenizer's files belong beside the weights"
+        ) from err
     # Where the processor's files are missing, transformers gives a bare tokenizer, which would leave out the images.
     if getattr(processor, "image_processor", None) is None or getattr(processor, "tokenizer", None) is None:
         raise DataError(
             f"{path} ({kind}) has no processor of images and text, only a {type(processor).__name__}; its "
-            "preprocessor_config.json or processor_config.json and its tokenizer's files belong beside the weights"
+            "preprocessor_config.json or processor_config.json belongs beside the weights"
         )
     return processor
 
@@ -274,6 +274,7 @@ def _thought(asked: list[int], answer: list[int], begin: int | None, end: int | 
 
 
 def _short(err: BaseException) -> str:
-    """Return what an error says, without the paragraphs of advice that transformers adds."""
-    text = " ".join(str(err).strip().split("\n\n")[0].split()) or type(err).__name__
+    """Return what an error says, without the advice that transformers adds, such as to ask its server."""
+    text = str(err).strip().split("\n\n")[0].split(" If you were trying")[0]
+    text = " ".join(text.split()) or type(err).__name__
     return text if len(text) <= 500 else text[:500] + "…"

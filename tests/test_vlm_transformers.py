@@ -132,9 +132,9 @@ def test_an_image_is_seen_at_the_size_at_which_it_is_sent(made, kind, size, monk
 
 @pytest.mark.parametrize("size", [*SIZES, (2480, 3508), (3508, 2480), (2000, 200), (2000, 80), (112, 112), (900, 900)])
 def test_molmo_2_does_not_shrink_what_it_is_sent(made, size):
+    model = load(made("molmo2"))
     from transformers.models.molmo2.image_processing_molmo2 import compute_crop_geometry
 
-    model = load(made("molmo2"))
     assert model.limits == load_table().limits["molmo2"]
     geometry = {"max_crops": 8, "overlap_margins": [4, 4], "crop_size": 378, "patch_size": 14}
     rows, columns, high, wide = compute_crop_geometry(size[1], size[0], **geometry)

@@ -55,10 +55,10 @@ def make_qwen3_vl(folder: Path, dtype: str = "float32") -> Path:
     )
     import transformers
 
-    turns = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [4, 2, 2], "mrope_interleaved": True}
+    turns = {"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}
     seen = {"depth": 2, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 32}
     config = transformers.Qwen3VLConfig(
-        text_config={"vocab_size": len(tokens), "head_dim": 16, "rope_parameters": turns, **_TEXT},
+        text_config={"vocab_size": len(tokens), "head_dim": 16, "rope_scaling": turns, "rope_theta": 5e6, **_TEXT},
         vision_config={"deepstack_visual_indexes": [0], "num_position_embeddings": 64, **seen},
         **_qwen_ids(tokens),
     )
@@ -75,10 +75,10 @@ def make_qwen2_5_vl(folder: Path, dtype: str = "float32", max_pixels: int = 12_8
     )
     import transformers
 
-    turns = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 2, 2]}
+    turns = {"rope_type": "default", "mrope_section": [4, 2, 2]}
     seen = {"depth": 2, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 32}
     config = transformers.Qwen2_5_VLConfig(
-        text_config={"vocab_size": len(tokens), "rope_parameters": turns, **_TEXT},
+        text_config={"vocab_size": len(tokens), "rope_scaling": turns, "rope_theta": 1e6, **_TEXT},
         vision_config={"fullatt_block_indexes": [1], **seen},
         **_qwen_ids(tokens),
     )
@@ -161,7 +161,7 @@ def make_llava(folder: Path, dtype: str = "float32") -> Path:
         num_additional_image_tokens=1,
         chat_template=tokens.chat_template,
     ).save_pretrained(folder)
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2, "initializer_range": 0.5}
     config = transformers.LlavaConfig(
         vision_config=transformers.CLIPVisionConfig(num_hidden_layers=2, image_size=28, patch_size=14, **sizes),
         text_config=transformers.LlamaConfig(vocab_size=len(tokens), num_hidden_layers=1, **sizes),
@@ -184,6 +184,7 @@ def _save_tokenizer(folder, marks, template, **more):
         pad_token="<|endoftext|>",
         additional_special_tokens=marks,
         chat_template=template,
+        model_input_names=["input_ids", "attention_mask"],
         **more,
     )
     tokens.save_pretrained(folder)

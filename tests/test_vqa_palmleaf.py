@@ -478,7 +478,7 @@ def test_many_predictions_are_scored_quickly(local, leaf):
 
 
 @pytest.mark.parametrize("kind", ["labels", "binary", "count"])
-@pytest.mark.parametrize("part", ["one ", "5,", "5", "a and ", "the ", " ", "**_##", "- ", "answer", "yes no "])
+@pytest.mark.parametrize("part", ["one ", "5,", "5", "a and ", "the ", " ", "**_##", "- ", "answer", "yes no ", "```", "```a ", "{", "<answer>"])
 def test_long_answers_take_no_longer_than_they_are_long(part, kind):
     start = time.process_time()
     normalize_answer(part * 20_000 + "x", kind, frozenset(["black and white"]))

@@ -276,6 +276,11 @@ def parse_yes_no(text: str) -> str | None:
 
 # Sets of labels
 
+_WRAPPED = re.compile(
+    r"```\w*\s(.*)```|\\boxed\s*\{(.*)\}|<answer>(.*)</answer>"
+    r"|\{\s*\"(?:final[ _]?)?(?:answers?|labels?|prediction|response)\"\s*:(.*)\}",
+    re.IGNORECASE | re.DOTALL,
+)
 _PREFIX = re.compile(r"[*_#>]*\s*(?:final\s+)?answer[*_]*\s*[:：][*_]*\s*", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[,;|/+\n\r、•·]+")
 _BULLET = re.compile(r"\A\s*(?:[-*–]\s+|\d{1,2}[.)]\s+)")
@@ -343,13 +348,17 @@ def normalize_answer(text: str, kind: Kind = "labels", known: frozenset[str] = N
     Parameters
     ----------
     text
-        What was answered. "Answer:" before it is dropped.
+        What was answered. What is wrapped around it goes: a code fence, JSON's ``{"answer": …}``, ``\\boxed{…}``,
+        ``<answer>…</answer>``, and "Answer:" before it.
     kind
         What the question asks for.
     known
         Canonical labels, for `split_labels`. A label among them is no refusal ("unclear" may be one).
     """
     text = text.strip()
+    for _ in range(2):  # JSON in a fence
+        if match := _WRAPPED.fullmatch(text):
+            text = match[match.lastindex or 0].strip()
     text = text[match.end() :] if (match := _PREFIX.match(text)) else text
     said = plain(text)
     if not said:

@@ -26,6 +26,7 @@ IntArray = NDArray[np.int64]
 
 _PROSE = 3  # so many words that mean nothing between points part two blocks
 _FEW = 0.2  # share of the longest block's points below which a block does not displace it
+_POINTING = ("x145y122", "objects", "molmo", "molmo-coords")
 FEW = 2
 """So many points that stand in no list and have no s are a box or a place rather than ink, if words stand around."""
 _ECHOES = 20  # so many repetitions of the example are looked for
@@ -48,6 +49,7 @@ _CHOICE = re.compile(
 )
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_SHAPE = 3  # so many points have a shape
 _PAIRS = 20  # so many pairs of lists are compared
 _ANSWER = re.compile(r"<answer\s*+>|<\|begin_of_box\|>", re.IGNORECASE)
 
@@ -232,13 +234,13 @@ def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
 
 
 def _repeats(lexed: Lexed, reading: Reading, stroke: BoolArray) -> BoolArray:
-    """Whether a list begins that has the shape of the list before it, under a heading that names no stroke."""
+    """Whether a list begins that has the ends or the shape of the one before, under a heading that is no stroke's."""
     root = reading.root
     out = np.zeros(len(root), dtype=bool)
     first = np.flatnonzero(np.append(True, root[1:] != root[:-1]))
     after = np.append(first[1:], len(root))
-    same = np.append(False, (after - first)[1:] == (after - first)[:-1]) & (root[first] >= 0) & ~stroke[first]
-    for k in np.flatnonzero(same)[:_PAIRS].tolist():
+    listed = np.append(False, (root[first][1:] >= 0) & (root[first][:-1] >= 0)) & ~stroke[first]
+    for k in np.flatnonzero(listed)[:_PAIRS].tolist():
         here, before = reading.xy[first[k] : after[k]], reading.xy[first[k - 1] : after[k - 1]]
         gap = lexed.text[int(reading.span[first[k] - 1, 1]) : int(reading.span[first[k], 0])]
         out[first[k]] = bool(_LETTERS.search(gap)) and _are_alike(before, here)
@@ -246,10 +248,13 @@ def _repeats(lexed: Lexed, reading: Reading, stroke: BoolArray) -> BoolArray:
 
 
 def _are_alike(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
-    """Whether points are the same, or (three or more) the same but for scale and place."""
-    if np.array_equal(a, b):
+    """Whether points have the same ends, or are as many and the same but for scale and place."""
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return False
+    near = 0.02 * float(np.ptp(a, axis=0).max())
+    if len(a) > 1 and len(b) > 1 and (np.abs(a[[0, -1]] - b[[0, -1]]) <= near).all():
         return True
-    if len(a) < 3 or not (np.isfinite(a).all() and np.isfinite(b).all()):
+    if len(a) != len(b) or len(a) < _SHAPE:
         return False
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
     norm = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
@@ -266,7 +271,7 @@ def mentioned(lexed: Lexed, reading: Reading) -> bool:
     reading
         The answer's points.
     """
-    loose = reading.dialect in ("tuples", "rows") or (len(reading) == 1 and reading.dialect == "x145y122")
+    loose = reading.dialect in ("tuples", "rows") or (len(reading) == 1 and reading.dialect in _POINTING)
     if not loose or formed(reading).any() or (reading.named and len(reading) > 1):
         return False
     bits, words = between(lexed, reading)

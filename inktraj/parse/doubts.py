@@ -10,10 +10,12 @@ import re
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from inktraj.parse.answers import between
 from inktraj.parse.characters import codes
 from inktraj.parse.lexer import ANEW, KEY, Lexed
-from inktraj.parse.points import Asked, between
+from inktraj.parse.points import Asked
 from inktraj.parse.reading import GOOD, Problem, Reading
 from inktraj.parse.result import Parsed
 from inktraj.parse.roles import line_before
@@ -22,6 +24,7 @@ from inktraj.parse.vocabulary import among, words_in
 _RELATIVE = words_in(
     "dx dy deltax deltay xdelta ydelta relx rely delta deltas offset offsets relative dxdy displacement"
 )
+_SCALE = words_in("scale scalex scaley scalefac zoom")
 _MOVES = re.compile(
     r"\bd[xy]\b|Δ\s*[xy]\b|\bdeltas?\b|\boffsets?\b|\bdisplacements?\b"
     r"|\brelative(?! to (?:the )?(?:whole |full |entire |original )?"
@@ -32,13 +35,48 @@ _DX, _DY = (re.compile(rf"\b(?:d{c}|delta[ _]?{c})\b|Δ\s*{c}\b", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"\b(?:absolute|not relative|no offset)", re.IGNORECASE)
 _TRANSFORM = re.compile(
     r"\btransform\s*=|\b(?:ctx|context|canvas|c|g)\.(?:scale|translate|rotate|transform|setTransform)\("
-    r"|\[[^\[\]\n]{0,80}\b(?:[xy]?scale|[xy]?shift|rotate)\s*=|\bturtle\b|\bsetworldcoordinates\b"
+    r"|\[[^\[\]\n]{0,80}\b(?:[xy]?scale|[xy]?shift|rotate)\s*=|\b(?i:turtle|setworldcoordinates|setxy|setpos)\b"
     r"|^[ \t]*(?:G0?[01] |MOVE\b|PU ?-?\d)",
     re.MULTILINE,
 )
+_CURVE = re.compile(r"b[eé]zier|\bcubic\b|\bquadratic\b|\bcontrol[ -]?points?\b|\bsplines?\b", re.IGNORECASE)
+_NORMALISED = re.compile(
+    r"(?<!not )(?<!un)normali[sz]ed|\b0(?:\.0)?\s*(?:-|to|and|\.\.)\s*(?:1|1\.0|100|1000)\b(?! ?p)"
+    r"|\bunits?\b\W{1,6}(?:percent|%|frac|mm|cm|inch|relative)"
+    r"|\b(?:in|as) (?:mm|cm|millimet|centimet|inches|percent|per cent|fractions)|\bpercentages?\b",
+    re.IGNORECASE,
+)
+_PIXELS = re.compile(r"\bin pixels\b|\bpixel (?:coord|val|space|pos|unit)", re.IGNORECASE)
+_UPWARD = re.compile(
+    r"\borigin\b[^.\n]{0,30}\bbottom|\bbottom[- ]left[^.\n]{0,30}\borigin"
+    r"|\by(?:[- ]axis)?\b[^.,;\n]{0,20}\bup(?:wards?)?\b",
+    re.IGNORECASE,
+)
+_SIZE = re.compile(
+    r"\b(?:image|canvas|picture|photo|page|resolution|dimensions?)(?:[^.\n\d]|\.(?=\d)){0,40}?"
+    r"\b(\d{2,5})\s*(?:x|\u00d7|by|\*|,)\s*(\d{2,5})\b",
+    re.IGNORECASE,
+)
+_MADE_UP = re.compile(
+    r"\b(?:can(?:not|'t)|unable to|not able to|don't have) (?:\w+ ){0,3}(?:see|view|access|process|the image|images?)\b"
+    r"|\bhypothetical|\bfictional|\bfictitious|\bmade[- ]up\b|\bnot based on\b|\billustrative\b|\bplaceholder"
+    r"|\bexample (?:trajectory|path|output|of the format|answer|strokes?|points?|coordinates|data)"
+    r"|\bcould look like\b|\bmight look like\b|\bdummy\b",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"\b(?:wait|actually|correction|should (?:be|have been|read)|oops|mistake|typo)\b[^\n]{0,200}?\d", re.IGNORECASE
+)
+_PIXELS_AFTER = re.compile(r"\b(?:pixels?|px)\b", re.IGNORECASE)
+_RECTANGLE = re.compile(r"\brectangle\b", re.IGNORECASE)
 _Y_FIRST = re.compile(r"[(\[]\s*y\s*\d?\s*,\s*x\b|\by\s*(?:-|comes |is )first\b|\b(?:row, ?col)", re.IGNORECASE)
 _VIEW_BOX = re.compile(r"viewBox\s*=\s*[\"']([^\"'<>]{1,80})")
-_CERTAIN = frozenset(("relative", "mention"))
+_WIDTH_HEIGHT = re.compile(
+    r"<(?:svg|canvas)\b[^<>]{0,300}?\bwidth\s*=\s*[\"']?([\d.]+)[^<>]{0,300}?\bheight\s*=\s*[\"']?([\d.]+)"
+)
+_WORD = re.compile(r"[\"']word[\"']\s*:\s*[\"']([^\"'\n]{1,60})|^\W{0,4}(word \d+)\W", re.IGNORECASE | re.MULTILINE)
+_CERTAIN = frozenset(("relative", "mention", "box"))
+_TWO = 2
 _LOOKED_AT = 2000  # characters of an answer that are looked through for drawing commands
 _AROUND = 400  # characters before and behind an answer that are looked through for what is said of it
 _NEGATIVE = 1 / 3  # share of points left of or above the image from which on they are rather moves
@@ -60,7 +98,8 @@ def doubtful(lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, 
     asked
         The frame that was asked for.
     """
-    good = reading.take(reading.state == GOOD)
+    usable = reading.state == GOOD
+    good = reading if usable.all() else reading.take(usable)
     if not len(good):
         return []
     found = [*_moves(lexed, good, extent), *_frames(good, result, extent, asked, lexed)]
@@ -69,6 +108,8 @@ def doubtful(lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, 
         said = _Y_FIRST.search(lexed.text, around[0], extent[0]) or _Y_FIRST.search(lexed.text, extent[1], around[1])
         if said:
             found.append(_problem("order", "y is said to stand first; it was read as x", said))
+    found += _said(lexed.text, reading, result, extent, asked)
+    found += _corners(lexed.text, good, result, extent)
     transform = _TRANSFORM.search(lexed.text, around[0], min(extent[0] + _LOOKED_AT, around[1]))
     if transform and reading.dialect != "inksight":
         found.append(_problem("transform", "drawing commands and transforms are not followed", transform))
@@ -77,6 +118,62 @@ def doubtful(lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, 
         at = int(reading.span[1:][(bits[1:] & ANEW) != 0][0, 0])
         found.append(Problem("correction", at, "the answer takes back what stands before this point"))
     return found
+
+
+def _said(text: str, reading: Reading, result: Parsed, extent: tuple[int, int], asked: Asked) -> list[Problem]:
+    """Tell of what the reply says around its answer, and in its first lines, of frames, curves and its own worth."""
+    out = []
+    start, end = extent
+    places = ((max(start - _AROUND, 0), start), (start, min(start + _AROUND, end)), (end, end + _AROUND))
+    pixels = result.frame in ("sent-px", "original-px")
+    wanted = [
+        ("curve", _CURVE, "control points of curves are no points of the ink", reading.dialect != "svg"),
+        ("frame", _NORMALISED, "another frame is named than pixels", pixels),
+        (
+            "frame",
+            _PIXELS,
+            "pixels are named",
+            result.frame.startswith(("norm", "percent")) and asked.frame is not None,
+        ),
+        ("frame", _UPWARD, "y is said to go up", reading.dialect != "inkml"),
+        ("made-up", _MADE_UP, "the reply says that its points are not those of the image", True),
+    ]
+    for kind, pattern, why, applies in wanted:
+        said = next((m for m in (pattern.search(text, *p) for p in places) if m), None) if applies else None
+        if said and not (kind == "frame" and pixels and _PIXELS_AFTER.search(text, said.end(), start)):
+            out.append(_problem(kind, why, said))
+    for place in places if pixels else ():
+        for match in _SIZE.finditer(text, *place):
+            size = (float(match[1]), float(match[2]))
+            fits = [asked.sent] if result.frame == "sent-px" else [asked.original or asked.sent]
+            if not any(np.allclose(size, fit, rtol=0.02) for fit in fits):
+                out.append(_problem("frame", "the image is said to have another size", match))
+    back = _TAKEN_BACK.search(text, *places[2])
+    if back:
+        out.append(_problem("correction", "something is taken back behind the answer", back))
+    return out
+
+
+def _corners(text: str, good: Reading, result: Parsed, extent: tuple[int, int]) -> list[Problem]:
+    """Tell of an answer that is the corners of boxes."""
+    drawn = good.dialect in ("svg", "inkml", "inksight")
+    if drawn or result.used > 5 * len(result.strokes) or np.isfinite(good.flag).any():
+        return []
+    start = max(extent[0] - _AROUND, 0)
+    boxes = all(_is_rectangle(stroke) for stroke in result.strokes)
+    if boxes or (result.used == _TWO and _RECTANGLE.search(text, start, extent[1] + _AROUND)):
+        return [Problem("box", extent[0], "corners of a box are no points of the ink; all dropped")]
+    return []
+
+
+def _is_rectangle(stroke: NDArray[np.float64]) -> bool:
+    """Whether four points, or five that are closed, are the corners of an upright rectangle, one after another."""
+    if len(stroke) == 5 and (stroke[0] == stroke[4]).all():
+        stroke = stroke[:4]
+    if len(stroke) != 4:
+        return False
+    step = np.diff(np.concatenate([stroke, stroke[:1]]), axis=0) != 0
+    return bool((step.sum(axis=1) == 1).all() and (step[:-1, 0] != step[1:, 0]).all())
 
 
 def _problem(kind: str, why: str, match: re.Match[str]) -> Problem:
@@ -90,6 +187,10 @@ def _moves(lexed: Lexed, good: Reading, extent: tuple[int, int]) -> list[Problem
     lists = (lexed.opened >= start) & (lexed.opened < end)
     later = lexed.start[good.ends[1:].ravel()]
     signs = bool(len(later)) and (codes(lexed.text)[later] == ord("+")).mean() >= 0.5
+    scale = inside & among(lexed.label, _SCALE) & (lexed.value != 1) & np.isfinite(lexed.value)
+    if scale.any():
+        at = int(np.flatnonzero(scale)[0])
+        return [Problem("transform", int(lexed.start[at]), "a scale is named and not applied", "")]
     if signs or (inside & among(lexed.label, _RELATIVE)).any() or (lists & among(lexed.name, _RELATIVE)).any():
         why = "moves from one point to the next are not places; all dropped"
         return [Problem("relative", start, why, "", len(good))]
@@ -117,7 +218,7 @@ def _frames(good: Reading, result: Parsed, extent: tuple[int, int], asked: Asked
         if low or (good.dialect == "molmo" and result.frame != "percent" and xy.max() <= 100):
             unit = "fractions of 1" if low else "per cent, as is usual in this form"
             out.append(Problem("frame", extent[0], f"the points look like {unit}, but were read as {result.frame}"))
-    if good.dialect == "svg":
+    if good.dialect == "svg" or "<canvas" in lexed.text:
         out += _view_boxes(lexed.text, asked)
     return out
 
@@ -132,7 +233,28 @@ def _view_boxes(text: str, asked: Asked) -> list[Problem]:
             box = []
         if len(box) != 4 or box[:2] != [0, 0] or not any(np.allclose(box[2:], size, atol=1) for size in sizes):
             return [_problem("transform", "a view box that is not the image is not applied", match)]
+    size = None if "viewBox" in text else _WIDTH_HEIGHT.search(text)
+    if size and not any(np.allclose([float(size[1]), float(size[2])], fit, atol=1) for fit in sizes):
+        return [_problem("transform", "a drawing of another size than the image", size)]
     return []
+
+
+def several_words(text: str, extent: tuple[int, int]) -> list[Problem]:
+    """Tell of an answer to the question for one word that holds several.
+
+    Parameters
+    ----------
+    text
+        The reply.
+    extent
+        Where in the text the answer begins and ends.
+    """
+    if text.lower().count("word") < _TWO:
+        return []
+    found = list(_WORD.finditer(text, max(extent[0] - _AROUND, 0), extent[1]))
+    if len({(m[1] or m[2]).casefold() for m in found}) < _TWO:
+        return []
+    return [_problem("alternative", "the answer holds several words, and one was asked for", found[1])]
 
 
 def doubted(result: Parsed, doubts: list[Problem]) -> Parsed:

@@ -74,7 +74,18 @@ _LINE_COMMENT, _BLOCK_COMMENT, _TAG_COMMENT = 1, 2, 3
 # whether the last number waits for the character behind it; whether this is a comment; where a quoted list ends.
 _COUNT, _BRACKETS, _HARD, _TOP, _BITS, _WORDS, _SOLID, _LINES, _COLON, _WORD_END, _WAITS, _COMMENT, _LIST = range(13)
 
-_LINE, _BLANK_, _QUOTE, _HASH, _PERCENT, _APOSTROPHE, _STAR, _LESS, _AND = 10, 32, 34, 35, 37, 39, 42, 60, 38
+_LINE, _BLANK_, _QUOTE, _HASH, _PERCENT, _APOSTROPHE, _STAR, _LESS, _AND, _ABOUT = (
+    10,
+    32,
+    34,
+    35,
+    37,
+    39,
+    42,
+    60,
+    38,
+    126,
+)
 _ROUND, _ROUND_END, _PLUS, _COMMA_, _MINUS, _POINT, _SLASH_, _COLON_, _SEMI = 40, 41, 43, 44, 45, 46, 47, 58, 59
 _EQUAL, _SQUARE, _BACKSLASH, _SQUARE_END, _LOW, _TICK, _CURLY, _BAR, _CURLY_END = 61, 91, 92, 93, 95, 96, 123, 124, 125
 
@@ -352,7 +363,7 @@ def _put(
     if top >= 0 and kind != KEY:
         if brackets[_NUMBERS, top] == 0:
             brackets[_FIRST, top] = i
-        elif kind == NUMBER and state[_BITS] & OTHER and name == _NONE:
+        elif kind == NUMBER and state[_BITS] & (OTHER | SLASH) and name == _NONE:
             brackets[_JUNK, top] += 1
         brackets[_NUMBERS, top] += 1
     state[_COUNT] += 1
@@ -531,7 +542,7 @@ def _take_quote(
         return i + 1
     quoting = (_CLASSES[solid] == _IS_OPEN or solid == _COMMA_ or solid == _COLON_) and state[_COMMENT] == 0
     if not quoting or (b[i] == _APOSTROPHE and top < 0):
-        state[_BITS] |= 0 if word[0] != _NONE else OTHER
+        state[_BITS] |= 0 if word[0] != _NONE or _digit_at(b, i + 1) or _digit_at(b, i - 1) else OTHER
         return i + 1
     valued = state[_COLON] == 1 and solid == _COLON_
     j, count = _list_end(b, i)
@@ -618,7 +629,7 @@ def _take_sign(b: U8, i: int, brackets: IntArray, state: IntArray, word: Words) 
     elif c == _BACKSLASH and _is_escape(b, i):
         bit = NEWLINE if following == 110 else SPACE
         width = 2
-    elif c == _PERCENT:
+    elif c == _PERCENT or c == _ABOUT:
         bit = SPACE
     elif c == _POINT and following == _POINT and state[_TOP] >= 0:
         brackets[_JUNK, state[_TOP]] += 1

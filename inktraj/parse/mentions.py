@@ -10,7 +10,7 @@ They are told by what they are called, not by what they are worth. These are pas
 These may belong to the ink in a way that is not read, so that an answer that has them is not whole (`ARGUMENT`):
 
 * in an object or call, a list of two to five numbers under a name that means no point (``"start": [10, 20]``), or
-  several points with names (ends of a line, control points of a curve);
+  two points with names (the ends of a line);
 * what is given to a function that makes no point (``range(0, 5)``, ``cv2.line(img, (1, 2), (3, 4))``).
 """
 
@@ -99,12 +99,12 @@ def _nearest_name(lexed: Lexed) -> IntArray:
 
 
 def _ends(lexed: Lexed, plain: BoolArray) -> BoolArray:
-    """Whether a bracket is one of several named points of one object: ends of a line, control points of a curve."""
+    """Whether a bracket is one of two named points of one object: the ends of a line."""
     one = plain & (lexed.parent >= 0) & among(lexed.name, ONE_POINT)
     out = np.zeros(len(one), dtype=bool)
     if one.any():
         around = lexed.parent[one]
-        many = np.bincount(around, minlength=len(one)) > 1
+        many = np.bincount(around, minlength=len(one)) == 2
         out[one] = many[around] & (lexed.shape[around] == ord("{"))
     return out
 

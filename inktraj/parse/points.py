@@ -33,13 +33,25 @@ _WHY = {
 LOSING = frozenset(
     (
         *("not-finite", "malformed", "odd-count", "curve", "transform", "ellipsis", "repetition", "far"),
-        *("relative", "order", "frame", "columns", "prose", "alternative", "correction", "outside", "mention"),
+        *(
+            "relative",
+            "order",
+            "frame",
+            "columns",
+            "prose",
+            "alternative",
+            "correction",
+            "outside",
+            "mention",
+            "box",
+            "made-up",
+        ),
     )
 )
 """Kinds of problems that cost points or parts of strokes, or leave in doubt what the points mean."""
 
 _ELLIPSIS = re.compile(r"\.\.\.+|…")
-_AND_SO_ON = re.compile(r"and so (?:on|forth)\b|remaining points|omitted", re.IGNORECASE)
+_OMISSIONS = [re.compile(p) for p in (r"and so (?:on|forth)\b", "remaining points", r"omitted\b")]
 _BEHIND = re.compile(r"[\s,;()\]}]*(?:\.\.\.|…|and so (?:on|forth)|etc\b)", re.IGNORECASE)
 _HALF_THOUSAND = re.compile(r",\d{0,2}")
 _PERCENT = ord("%")
@@ -337,7 +349,7 @@ def unusable(lexed: Lexed, readings: list[Reading]) -> tuple[Problem, ...]:
 def ellipses(lexed: Lexed, extent: tuple[int, int]) -> list[Problem]:
     """Return a problem for each ``…`` within the answer: points that the model left out."""
     found = [m.span() for m in _ELLIPSIS.finditer(lexed.text, *extent)]
-    found += [m.span() for m in _AND_SO_ON.finditer(lexed.text, *extent)]
+    found += [m.span() for pattern in _OMISSIONS for m in pattern.finditer(lexed.text, *extent)]
     behind = _BEHIND.match(lexed.text, extent[1])
     found += [behind.span()] if behind else []
     at = np.array(found, dtype=np.int64).reshape(-1, 2)

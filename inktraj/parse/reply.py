@@ -11,7 +11,7 @@ from inktraj.parse import mentions, pages, thousands
 from inktraj.parse.answers import FEW, choose, mentioned, without_zones, zones
 from inktraj.parse.characters import plain
 from inktraj.parse.dialects import DIALECTS, read_all
-from inktraj.parse.doubts import doubted, doubtful
+from inktraj.parse.doubts import doubted, doubtful, several_words
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, checked_size
 from inktraj.parse.lexer import Lexed, lex
 from inktraj.parse.points import LOSING, Asked, account, ellipses, extent_of, finish, unusable
@@ -113,7 +113,8 @@ def _one_answer(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, 
     doubts = doubtful(lexed, reading, result, (start, end), asked)
     if chosen.doubt:
         doubts.append(Problem("alternative", start, chosen.doubt))
-    if mentioned(lexed, reading):
+    doubts += several_words(lexed.text, (start, end))
+    if result.status != "truncated" and mentioned(lexed, reading):
         few = len(reading) <= FEW
         why = "dropped" if few else "it may be no answer"
         doubts.append(

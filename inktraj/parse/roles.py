@@ -169,10 +169,15 @@ def by_heading(line: str, k: int) -> Roles | None:
     xs, ys = ([i for i, name in enumerate(names) if name in wanted] for wanted in (X, Y))
     if len(xs) != 1 or len(ys) != 1:
         return None
-    flags = [i for i, name in enumerate(names) if name in FLAGS]
-    s = flags[0] if len(flags) == 1 else next((i for i in flags if names[i] not in NUMBERS), -1)
+    flags = sorted((_rank(name), i) for i, name in enumerate(names) if name in FLAGS)
+    s = flags[0][1] if flags else -1
     plain = xs[0] == 0 and ys[0] == 1 and s in (-1, 2) and k < 4
     return Roles(xs[0], ys[0], s, names[s] if s >= 0 else 0, "" if plain else "a heading names the columns", True)
+
+
+def _rank(name: int) -> int:
+    """Order names by how surely they say where strokes start: p may be a pressure."""
+    return 2 if name == packed("p") else 1 if name in NUMBERS else 0
 
 
 def line_before(text: str, position: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse import roles
-from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, SPACE, Lexed
+from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
 from inktraj.parse.reading import MALFORMED, Found, Problem, Reading, listed, roots
 from inktraj.parse.tuples import COLUMNS
 from inktraj.parse.vocabulary import among, labels
@@ -73,7 +73,7 @@ def _doubt(lexed: Lexed, found: Found, chosen: IntArray, columns: int) -> None:
     count, parent = lexed.numbers[chosen], lexed.parent[chosen]
     if columns != 2:
         return
-    if (count == _BOX).all() and (lexed.closed[chosen] >= 0).all():
+    if (count == _BOX).all() and (lexed.closed[chosen] >= 0).all() and _is_even(lexed, lexed.first[chosen]).all():
         found.state = np.full(len(found.xy), MALFORMED)
         return
     pairs = len(chosen) % 2 == 0 and (parent >= 0).all() and (count[::2] == count[1::2]).all()
@@ -82,6 +82,11 @@ def _doubt(lexed: Lexed, found: Found, chosen: IntArray, columns: int) -> None:
         end = np.where(end < 0, len(lexed.text), end + 1)
         why = "two lists of one length: each is read as x, y, x, y …, but they may be all x and all y"
         found.dropped += listed("columns", why, start, end, lexed.text)
+
+
+def _is_even(lexed: Lexed, first: IntArray) -> BoolArray:
+    """Whether nothing sets pairs apart in runs of four numbers: not ``1 2, 3 4`` or ``1,2 3,4``."""
+    return np.asarray(lexed.gap[first + 1] == lexed.gap[first + 2])
 
 
 def _columns(lexed: Lexed, first: IntArray, count: IntArray, open_end: BoolArray) -> int:
@@ -176,7 +181,10 @@ def _has_slashes(lexed: Lexed, at: IntArray, first: IntArray, count: IntArray) -
 def _table(lexed: Lexed, start: IntArray, k: int) -> Found | None:
     """Read rows of k numbers, one for each point; None where they are no points."""
     table = lexed.value[start[:, None] + np.arange(k)]
-    role = roles.by_heading(roles.line_before(lexed.text, int(lexed.start[start[0]])), k) or roles.by_values(table)
+    heading = roles.line_before(lexed.text, int(lexed.start[start[0]]))
+    role = roles.by_heading(heading, k) or roles.by_values(table)
+    if ";" in heading and role and role.named and (lexed.gap[start[0] + 1] & SEMICOLON) == 0:
+        return None  # x;y and 12,5;22,5: decimal commas
     if role is None or (len(start) == 1 and not (role.named or (k == 3 and roles.is_flag(table[:, 2])))):
         return None
     last = start + k - 1
@@ -215,6 +223,6 @@ def _one_line(lexed: Lexed, at: IntArray, broken: BoolArray) -> Reading | None:
     found = _points(lexed, "rows", at[first], count, columns, stroke)
     if found is None:
         return None
-    if columns == 2 and (count == _BOX).all() and (lexed.gap[at[first + 2]] & SPACE == 0).any():
+    if columns == 2 and (count == _BOX).all() and _is_even(lexed, at[first]).all():
         found.state = np.full(len(found.xy), MALFORMED)
     return found.reading()

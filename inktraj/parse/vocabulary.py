@@ -89,6 +89,6 @@ Y = labels("y", "ys", "ycoord", "ypos", "posy", "coordy", "py")
 
 UP_WORDS, DOWN_WORDS = (
     labels("up", "penup", "lift", "lifts", "lifted", "penlift", "end", "ends", "eos", "stop", "raise", "raised"),
-    labels("down", "pendown", "start", "starts", "begin", "begins", "sos", "touch"),
+    labels("down", "pendown", "start", "starts", "begin", "begins", "sos", "touch", "moveto"),
 )
 """Words of a remark behind a point: the pen is lifted there, or put down."""

@@ -38,6 +38,11 @@ def leaves(tmp_path):
     return vqa_copies.palmleaf(tmp_path / "copy")
 
 
+def provider(**options):
+    pytest.importorskip("anthropic")
+    return FakeProvider(**options)
+
+
 def model_of(fake):
     return load_model("claude", base_url=fake.url("anthropic"), policy=QUICK)
 
@@ -60,7 +65,7 @@ def test_both_prompts_in_one_command(leaves, tmp_path):
     out = tmp_path / "runs"
     arguments = ["vqa", "run", "--benchmark", "palmleaf-vqa", "--data", leaves, "--model", "claude", "--out", out]
     arguments += ["--prompt", "open", "--prompt", "constrained"]
-    with FakeProvider(answer=by_prompt) as fake:
+    with provider(answer=by_prompt) as fake:
         done = runner.invoke(app, [*map(str, arguments), "--base-url", fake.url("anthropic")])
         assert done.exit_code == 0, done.output
         assert len(fake.requests) == 24
@@ -92,7 +97,7 @@ def test_both_prompts_in_one_command(leaves, tmp_path):
 
 
 def test_prompts_are_checked_before_anything_is_asked(leaves, tmp_path):
-    with FakeProvider(answer=by_prompt) as fake:
+    with provider(answer=by_prompt) as fake:
         with pytest.raises(DataError, match="no prompt 'nice'"):
             run_prompts(model_of(fake), "palmleaf-vqa", leaves, tmp_path / "runs", ["open", "nice"])
         run_benchmark(model_of(fake), "palmleaf-vqa", leaves, tmp_path / "one", Plan(limit=1))
@@ -105,7 +110,7 @@ def test_a_budget_is_for_all_prompts(leaves, tmp_path):
     price = 0.0064  # of a reply, about
     plan = Plan(connections=1, max_cost=18 * price)
     arguments = ["--benchmark", "palmleaf-vqa", "--data", leaves, "--model", "claude", "--out", tmp_path / "cli"]
-    with FakeProvider(answer=by_prompt) as fake:
+    with provider(answer=by_prompt) as fake:
         outcomes = run_prompts(model_of(fake), "palmleaf-vqa", leaves, tmp_path / "a", ["open", "constrained"], plan)
         assert [outcome.stopped != "" for outcome in outcomes] == [False, True]
         assert 16 <= len(fake.requests) <= 20
@@ -203,7 +208,7 @@ def started(copy, out, fake):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
 def test_a_run_that_was_killed_goes_on(how, leaves, tmp_path):
     out, journal = tmp_path / "runs", tmp_path / "runs" / "constrained" / "samples.jsonl"
-    with FakeProvider(answer=by_prompt, pause=0.03) as fake:
+    with provider(answer=by_prompt, pause=0.03) as fake:
         process = started(leaves, out, fake)
         end = time.monotonic() + 60
         while not journal.exists() or journal.read_bytes().count(b"\n") < 2:

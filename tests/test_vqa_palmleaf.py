@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from fractions import Fraction
@@ -28,7 +29,8 @@ from inktraj.vqa.palmleaf_answers import (
 )
 from inktraj.vqa.palmleaf_human import balanced_subset, human_baseline, read_responses
 from inktraj.vqa.palmleaf_questions import kind_of
-from inktraj.vqa.results import Outcome, per_category
+from inktraj.vqa.predictions import Prediction, score_predictions
+from inktraj.vqa.results import Outcome, per_category, write_outcome
 
 DATA = Path(__file__).parent / "data" / "vqa" / "palmleaf"
 
@@ -478,8 +480,38 @@ def test_many_predictions_are_scored_quickly(local, leaf):
 
 
 @pytest.mark.parametrize("kind", ["labels", "binary", "count"])
-@pytest.mark.parametrize("part", ["one ", "5,", "5", "a and ", "the ", " ", "**_##", "- ", "answer", "yes no ", "```", "```a ", "{", "<answer>"])
+@pytest.mark.parametrize(
+    "part",
+    ["one ", "5,", "5", "a and ", "the ", " ", "**_##", "- ", "answer", "yes no ", "```", "```a ", "{", "<answer>"],
+)
 def test_long_answers_take_no_longer_than_they_are_long(part, kind):
     start = time.process_time()
     normalize_answer(part * 20_000 + "x", kind, frozenset(["black and white"]))
     assert time.process_time() - start < 1
+
+
+def test_answers_that_say_nothing_are_counted_and_logged_each_by_its_name(tmp_path):
+    copy_of(tmp_path / "data")
+    questions = [q for q in PalmLeafVQA().load(tmp_path / "data", "test").items if q.kind == "count"]
+    said = ["5", "", "...", "I cannot count them.", "4-5", None]
+    given = [Prediction(q.id, text) for q, text in zip(questions, said, strict=False)]
+    given += [Prediction(questions[6].id, "5", refused=True), Prediction(questions[7].id, None, error="503")]
+    outcome = score_predictions(given, "palmleaf-vqa", tmp_path / "data", answered_only=True)
+    write_outcome(outcome, tmp_path)
+    assert {status: n for status, n in outcome.counts.items() if n} == {
+        **{"ok": 1, "empty": 3, "refused": 2, "unparsable": 1, "error": 1},
+    }
+    em = outcome.figures[0].micro
+    assert (em.count, em.mean) == (7, pytest.approx(1 / 7))
+    with open(tmp_path / "scores.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["status"], row["em"]) for row in rows] == [
+        *(("ok", "1"), ("empty", "0"), ("empty", "0"), ("refused", "0"), ("unparsable", "0"), ("empty", "0")),
+        *(("refused", "0"), ("error", "")),
+    ]
+    assert [row["reason"] for row in rows[2:5]] == [
+        *("nothing is left of the answer", "the answer refuses", "the answer says nothing that can be read"),
+    ]
+    assert rows[4]["prediction"] == "4-5"
+    errors = {row[0]: row[1] for row in outcome.extras[1].rows}
+    assert errors == {"0": 1, "no number": 6}

@@ -663,6 +663,8 @@ def test_a_fourth_benchmark_takes_one_file(fourth, tmp_path, monkeypatch):
     (figure,) = outcome.figures
     assert (figure.micro.mean, figure.macro.mean) == (0.5, 0.5)
     assert any("1 records of the data are no questions" in warning for warning in outcome.warnings)
+    with open(tmp_path / "run/skipped.csv", encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [["where", "reason"], ["test.csv, line 6", "no year"]]
     assert "figure:year" in (tmp_path / "run/summary.md").read_text("utf-8")
 
     monkeypatch.chdir(tmp_path)

@@ -164,7 +164,7 @@ def test_runs_that_cannot_be_compared(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"has no run\.json"):
         compare_runs([run, tmp_path / "empty"])
-    with pytest.raises(DataError, match="cannot be compared: benchmark is"):
+    with pytest.raises(DataError, match="cannot be compared: name is indotabvqa there and mtvqa in"):
         compare_runs([run, scored(tmp_path / "b", [1] * 12, "indotabvqa")])
     other = scored(tmp_path / "c", [1, 0, 1])
     told = json.loads((other / "run.json").read_text("utf-8"))

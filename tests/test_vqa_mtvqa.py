@@ -224,6 +224,7 @@ def test_a_renamed_image_column_is_told_of(tmp_path):
     found = MTVQA().load(tmp_path, "test")
     assert all(item.image is None for item in found.items)
     assert "no column for image; sought were image, image_path, there are" in found.notes[0]
+    assert [item.about for item in found.items[:3]] == ["test.parquet, 0", "test.parquet, 0", "test.parquet, 1"]
     (tmp_path / "manifest.toml").write_text('[fields]\nimage = "bild"\n', encoding="utf-8")
     assert MTVQA().load(tmp_path, "test").items[0].image.pixels().shape == (32, 48, 3)
 

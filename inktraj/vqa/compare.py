@@ -123,9 +123,12 @@ def compare_runs(folders: Sequence[str | Path]) -> Comparison:
         raise DataError(f"a comparison needs two runs at least, not {len(entries)}")
     first = entries[0]
     for entry in entries[1:]:
-        for what in ("benchmark", "signatures"):
-            if entry.run[what] != first.run[what]:
-                told = f"{what} is {entry.run[what]} there and {first.run[what]} in {first.folder}"
+        sides = [{**run["benchmark"], **dict(enumerate(run["signatures"], 1))} for run in (entry.run, first.run)]
+        for key in dict.fromkeys([*sides[0], *sides[1]]):
+            there, here = (side.get(key, "none") for side in sides)
+            if there != here:
+                what = f"signature {key}" if isinstance(key, int) else key
+                told = f"{what} is {there} there and {here} in {first.folder}"
                 raise DataError(f"{entry.folder} cannot be compared: {told}")
     found: list[PairedComparison | None] = [None, *(_difference(entry, first) for entry in entries[1:])]
     corrected = holm([None if each is None else each.p_value for each in found])

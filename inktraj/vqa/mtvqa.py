@@ -203,7 +203,9 @@ class _Found:
                 image = self._image(path, record, id, cells, rows, row)
             self.counts["no image"] += image is None
             language = (text_of(self.layout.value(record, "language")) or "").strip().upper()
-            self._take(record, where, id, image, _ALIASES.get(language, language), split)
+            named = text_of(self.layout.value(record, "image")) if cells is not None and image is None else None
+            about = image.name if image is not None else named or f"{path.name}, {id}"
+            self._take(record, where, id, image, about, _ALIASES.get(language, language), split)
 
     def _image(
         self, path: Path, record: Mapping[str, Any], id: str, cells: Cells, rows: dict[str, int], row: int
@@ -223,7 +225,7 @@ class _Found:
         return Image(f"{path.name}, index {index}", partial(_row_bytes, cells, rows, index, path.name))
 
     def _take(
-        self, record: Mapping[str, Any], where: str, id: str, image: Image | None, language: str, split: str
+        self, record: Mapping[str, Any], where: str, id: str, image: Image | None, about: str, language: str, split: str
     ) -> None:
         try:
             pairs = list(self._pairs(record))
@@ -237,7 +239,7 @@ class _Found:
                 self.skipped.append(Skipped(told, "no question" if not text else "no answer"))
                 continue
             name = f"{language}-{id}-{number}" if single else id
-            question = Question(name, image, text, golds, language, {}, split, raw)
+            question = Question(name, image, text, golds, language, {}, split, raw, about)
             self._add(question, told)
 
     def _add(self, question: Question, where: str) -> None:

@@ -27,6 +27,9 @@ FORMAT = "inktraj vqa 1"
 SCORES = "scores.parquet"
 """The file with a row for each answer."""
 
+SKIPPED = "skipped.csv"
+"""The file of records of the data that are no questions; not there where all are."""
+
 PER_CATEGORY = "per_category_metrics.csv"
 """The file of all figures over all answers and by each group, named as PalmLeaf-VQA's authors name theirs."""
 
@@ -251,8 +254,8 @@ class Outcome:
 
 @uncollected()
 def write_outcome(outcome: Outcome, folder: Path) -> None:
-    """Write ``run.json``, ``scores.parquet``, ``scores.csv``, ``per_category_metrics.csv``, the benchmark's own tables,
-    ``summary.md`` and ``report.html``.
+    """Write ``run.json``, ``scores.parquet``, ``scores.csv``, ``per_category_metrics.csv``, ``skipped.csv``, the
+    benchmark's own tables, ``summary.md`` and ``report.html``.
 
     Raises
     ------
@@ -264,6 +267,9 @@ def write_outcome(outcome: Outcome, folder: Path) -> None:
 
     _write_scores(outcome, folder)
     write_bytes(folder / PER_CATEGORY, csv_bytes(list(per_category(outcome))))
+    (folder / SKIPPED).unlink(missing_ok=True)
+    if skipped := outcome.questions.skipped:
+        write_bytes(folder / SKIPPED, csv_bytes([["where", "reason"], *([s.where, s.reason] for s in skipped)]))
     for extra in outcome.extras:
         if extra.file:
             write_bytes(folder / extra.file, csv_bytes([extra.head, *extra.rows]))

@@ -311,7 +311,10 @@ def warnings_of(questions: Questions, results: Sequence[Result]) -> list[str]:
     """Return what must be known to read the figures."""
     out = list(questions.notes)
     if questions.skipped:
-        out.append(f"{len(questions.skipped)} records of the data are no questions; the first: {questions.skipped[0]}")
+        out.append(
+            f"{len(questions.skipped):,} records of the data are no questions, see skipped.csv; the first: "
+            f"{questions.skipped[0]}"
+        )
     errors = [result for result in results if result.status == "error"]
     if errors:
         out.append(

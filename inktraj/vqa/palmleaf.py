@@ -48,11 +48,11 @@ class PalmLeafVQA(Benchmark):
     figures = (
         _figure("em", "EM", "The answer is the reference; of sets, completely."),
         _figure("f1", "F1", "F1 of the labels, mean over questions."),
+        _figure("within_one", "W1", "Of counts: the number is at most one off."),
         _figure("precision", "Precision", "Share of the named labels that are right."),
         _figure("recall", "Recall", "Share of the right labels that are named."),
         _figure("jaccard", "Jaccard", "Labels in both by labels in either."),
         _figure("count_exact", "Count exact", "Of counts: the number is right."),
-        _figure("within_one", "W1", "Of counts: the number is at most one off."),
         replace(_figure("count_error", "Count error", "Of counts that named a number: how far off."), share=False),
     )
     breakdowns = ("collection", "category", "task", "cardinality")

@@ -153,9 +153,9 @@ def _crossed(results: Sequence[Result], figure: Figure) -> Extra:
 
 def _grouped(results: Sequence[Result], key: str) -> dict[str, list[Result]]:
     groups: dict[str, list[Result]] = {}
-    for result in sorted(results, key=lambda result: result.question.groups.get(key, "")):
+    for result in results:
         groups.setdefault(result.question.groups.get(key, ""), []).append(result)
-    return groups
+    return dict(sorted(groups.items()))
 
 
 def _percent(results: Sequence[Result], figure: Figure) -> float | None:

@@ -357,7 +357,7 @@ def normalize_answer(text: str, kind: Kind = "labels", known: frozenset[str] = N
     """
     text = text.strip()
     for _ in range(2):  # JSON in a fence
-        if match := _WRAPPED.fullmatch(text):
+        if text.startswith(("`", "\\", "{", "<")) and (match := _WRAPPED.fullmatch(text)):
             text = match[match.lastindex or 0].strip()
     text = text[match.end() :] if (match := _PREFIX.match(text)) else text
     said = plain(text)

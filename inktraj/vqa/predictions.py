@@ -58,23 +58,23 @@ def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str 
     """
     path = Path(path)
     out: list[Prediction] = []
-    names: tuple[str, str] | None = None
+    names: tuple[str, str, str] | None = None
     for where, record in read_records(path):
         error = record.get("error")
         if names is None and not error:
             names = (
                 _column(record, id_field, IDS, "ids", where),
                 _column(record, answer_field, ANSWERS, "answers", where),
+                next((name for name in PROMPTS if name in record), ""),
             )
-        id_name, answer_name = names or (id_field or "id", answer_field)
+        id_name, answer_name, prompt_name = names or (id_field or "id", answer_field, "")
         id = record.get(id_name)
         id = id[0] if isinstance(id, list) and len(id) == 1 else id
         named = text_of(id)
         if named is None:
             raise DataError(f"{path}: {where} has no {id_name}, so nobody can tell what it answers")
         refused = record.get("stop_reason") == "refusal"
-        prompt = next((value for name in PROMPTS if isinstance(value := record.get(name), str)), "")
-        answer = text_of(record.get(answer_name))
+        answer, prompt = text_of(record.get(answer_name)), text_of(record.get(prompt_name)) or ""
         out.append(Prediction(named.strip(), answer, refused, str(error) if error else "", prompt))
     return out
 

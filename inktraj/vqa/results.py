@@ -320,13 +320,16 @@ def _write_scores(outcome: Outcome, folder: Path) -> None:
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    columns = {
-        name: pa.array(values, from_pandas=True)  # NaN is no value
-        if isinstance(values, np.ndarray)
-        else pa.array([_utf8(value) for value in values], pa.string())
-        for name, values in score_columns(outcome).items()
-    }
-    table, parquet, text = pa.table(columns), io.BytesIO(), io.BytesIO()
+    def column(values: Sequence[str | None] | NDArray[np.float64]) -> Any:
+        if isinstance(values, np.ndarray):
+            return pa.array(values, from_pandas=True)  # NaN is no value
+        try:
+            return pa.array(values, pa.string())
+        except UnicodeEncodeError:
+            return pa.array([_utf8(value) for value in values], pa.string())
+
+    table = pa.table({name: column(values) for name, values in score_columns(outcome).items()})
+    parquet, text = io.BytesIO(), io.BytesIO()
     pq.write_table(table, parquet, compression="zstd")
     write_bytes(folder / SCORES, parquet.getvalue())
     pyarrow.csv.write_csv(table, text)
@@ -334,9 +337,7 @@ def _write_scores(outcome: Outcome, folder: Path) -> None:
 
 
 def _utf8(text: str | None) -> str | None:
-    if text is None or text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode()
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def csv_bytes(rows: Sequence[Sequence[str | float | int | None]]) -> bytes:

@@ -151,7 +151,6 @@ def measured(name: str, count: int, seed: int) -> dict[str, float]:
         files = sum(path.stat().st_size for path in (folder / "out").iterdir())
     used = after.children_user + after.children_system - before.children_user - before.children_system
     return {
-        "predictions": run["questions"],
         "seconds": seconds,
         "cpu_seconds": used,
         "files_mb": files / 1e6,
@@ -171,7 +170,7 @@ def main() -> None:
         figures[name] = measured(name, options.count, options.seed)
         print(f"{name}\n{record.table(figures[name])}\n")
     settings = {"count": options.count, "seed": options.seed}
-    record.write(options.json, "vqa", settings, {"whole command": figures})
+    record.write(options.json, "vqa", settings, {"predictions": options.count, "whole command": figures})
 
 
 if __name__ == "__main__":

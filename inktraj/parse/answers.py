@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.dialects import formed
-from inktraj.parse.lexer import ANEW, NEWLINE, PARTED, SENTENCE, STROKE, Lexed
+from inktraj.parse.lexer import ANEW, BLANK, NEWLINE, PARTED, SENTENCE, STROKE, Lexed
 from inktraj.parse.reading import CUT, GOOD, Reading
 
 BoolArray = NDArray[np.bool_]
@@ -40,8 +40,8 @@ _OPENING = re.compile(
 )
 _REPLACES = re.compile(
     r"\b(?:wait|actually|correct|final|answer|revis|refin|instead|sorry|oops|apolog|mistake|wrong|not right|misread"
-    r"|let me|again|attempt|retry|draft|updat|adjust|improv|rough|recheck|here (?:is|are)|result|output|solution"
-    r"|therefore|thus|so the|complete|whole|full|entire|all |combined|together|pixel|convert|scaled|as json)",
+    r"|try\b|let me (?:re|fix)|attempt|retry|redo|draft|updat|adjust|improv|rough|output|solution|combined|together"
+    r"|pixel|convert|scaled|(?:full|complete|whole|entire) (?:path|traj|list|ink|word|set))",
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
@@ -50,6 +50,8 @@ _CHOICE = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SHAPE = 3  # so many points have a shape
+_BOX = re.compile(r"\b(?:box|bbox|bounds|corners?|size|spans|extent|region|area|image|page)\b", re.IGNORECASE)
+_HEAD = 80  # characters before the first point that say what it is
 _PAIRS = 20  # so many pairs of lists are compared
 _ANSWER = re.compile(r"<answer\s*+>|<\|begin_of_box\|>", re.IGNORECASE)
 
@@ -153,6 +155,7 @@ class Chosen:
 
 
 # Columns of a table of blocks.
+_LISTED = 2  # a block in a list; 1: with s or names, 0: bare
 _WHICH, _LO, _HI, _GOOD, _COMPLETE, _START, _FORMED, _END = range(8)
 
 
@@ -167,8 +170,10 @@ def choose(lexed: Lexed, readings: list[Reading]) -> Chosen | None:
         return None
     good, complete, start, is_formed = rows[:, _GOOD], rows[:, _COMPLETE], rows[:, _START], rows[:, _FORMED]
     wanted = good >= max(_FEW * good.max(), 1)
-    if (wanted & (is_formed == 1)).any():  # "The bar begins at (170, 120)" is a mention of a point, no answer
-        wanted &= (is_formed == 1) | (good > _MENTIONED)
+    if (wanted & (is_formed > 0)).any():  # "The bar begins at (170, 120)" is a mention of a point, no answer
+        wanted &= (is_formed > 0) | (good > _MENTIONED)
+    if (wanted & (is_formed == _LISTED)).any():  # "(145, 122, 1) means that a stroke starts" explains a list
+        wanted &= (is_formed == _LISTED) | (good > FEW)
     candidates = np.flatnonzero(wanted)
     if not len(candidates):
         return None
@@ -179,8 +184,8 @@ def choose(lexed: Lexed, readings: list[Reading]) -> Chosen | None:
     chosen = Block(readings[which], lo, hi, bool(len(whole)))
     others = int(good.sum() - (readings[which].state[lo:hi] == GOOD).sum())
     before = candidates[start[candidates] < best[_START]]
-    if readings[which].root[lo] >= 0:  # beside a list, one point or two are an example
-        before = before[good[before] > 2]
+    # One point or two in no list are an example, or a box.
+    before = before[(is_formed[before] == _LISTED) | (good[before] > FEW) | (2 * good[before] > best[_GOOD])]
     doubt = ""
     if len(before):
         rival = rows[before[np.argmax(start[before])]]
@@ -221,16 +226,32 @@ def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
     other |= np.append(False, listed[1:] != listed[:-1])
     prose |= other & ((words > 0) | ((bits & SENTENCE) != 0)) & ~(stroke & ordinal)
     prose |= _repeats(lexed, reading, stroke)
+    k = _box_before(lexed, reading, bits)
+    prose[k : k + 1] = k > 0
     first = np.flatnonzero((prose & ~one_list) | (np.arange(len(reading)) == 0))
     after = np.append(first[1:], len(reading))
     good = np.add.reduceat(usable.astype(np.int64), first)
     cut = np.add.reduceat((reading.state == CUT).astype(np.int64), first) > 0
     whole = np.where(root[after - 1] >= 0, closed[after - 1], (after < len(reading)) | (not reading.broken))
-    is_formed = np.maximum.reduceat(formed(reading), first)
+    is_formed = np.maximum.reduceat(formed(reading), first).astype(np.int64)
     if reading.dialect not in ("tuples", "rows"):
         is_formed |= (good > 1) | (reading.dialect != "x145y122")
+    is_formed[(root[first] >= 0) & (is_formed > 0)] = _LISTED
     end = np.maximum.reduceat(reading.span[:, 1], first)
     return np.stack([first, after, good, whole & ~cut, place[first], is_formed, end], axis=1)
+
+
+def _box_before(lexed: Lexed, reading: Reading, bits: IntArray) -> int:
+    """Return at which point the answer begins behind a line that mentions a place or two in no list; 0: at once."""
+    if reading.root[0] >= 0 or bits[0] & STROKE or len(reading) <= FEW + 1:
+        return 0
+    line = bits[1 : FEW + 1] & NEWLINE
+    if not line.any():
+        return 0
+    k = 1 + int(np.argmax(line != 0))
+    head = lexed.text[max(int(reading.span[0, 0]) - _HEAD, 0) : int(reading.span[0, 0])].rpartition("\n")[2]
+    told = _BOX.search(head) or (bits[k] & BLANK and len(_WORD.findall(head)) >= _PROSE)
+    return k if told else 0
 
 
 def _repeats(lexed: Lexed, reading: Reading, stroke: BoolArray) -> BoolArray:
@@ -256,9 +277,10 @@ def _are_alike(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
         return True
     if len(a) != len(b) or len(a) < _SHAPE:
         return False
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-    norm = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
-    return bool(((a * b).sum(axis=0) > 0.98 * norm).all() and (norm > 0).all())
+    with np.errstate(over="ignore", invalid="ignore"):
+        a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+        norm = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
+        return bool(((a * b).sum(axis=0) > 0.98 * norm).all() and (norm > 0).all())
 
 
 def mentioned(lexed: Lexed, reading: Reading) -> bool:

@@ -26,9 +26,10 @@ _RELATIVE = words_in(
 )
 _SCALE = words_in("scale scalex scaley scalefac zoom")
 _MOVES = re.compile(
-    r"\bd[xy]\b|Δ\s*[xy]\b|\bdeltas?\b|\boffsets?\b|\bdisplacements?\b"
-    r"|\brelative(?! to (?:the )?(?:whole |full |entire |original )?"
-    r"(?:image|page|picture|photo|canvas|top|upper|origin|frame|sent))",
+    r"\bd[xy]\b|Δ\s*[xy]\b"
+    r"|(?<![\"'*`])\b(?:deltas?\b(?!\s*:)|offsets\b|offset (?:from|by|of|relative)|displacements?\b"
+    r"|relative\b(?!\s*[:\"'*`])(?! to (?:the )?(?:whole |full |entire |original )?"
+    r"(?:image|page|picture|photo|canvas|top|upper|origin|frame|sent)))",
     re.IGNORECASE,
 )
 _DX, _DY = (re.compile(rf"\b(?:d{c}|delta[ _]?{c})\b|Δ\s*{c}\b", re.IGNORECASE) for c in "xy")
@@ -40,8 +41,11 @@ _TRANSFORM = re.compile(
     re.MULTILINE,
 )
 _CURVE = re.compile(r"b[eé]zier|\bcubic\b|\bquadratic\b|\bcontrol[ -]?points?\b|\bsplines?\b", re.IGNORECASE)
+_TO = r"\s*(?:-|to|and|\.\.|,)\s*(?:1|1\.0|100|1000)\b"
 _NORMALISED = re.compile(
-    r"(?<!not )(?<!un)normali[sz]ed|\b0(?:\.0)?\s*(?:-|to|and|\.\.)\s*(?:1|1\.0|100|1000)\b(?! ?p)"
+    r"(?<!not )(?<!un)normali[sz]ed"
+    rf"|\b(?:between|from|range|scale|grid|in|on)\W{{1,3}}(?:of )?0(?:\.0)?{_TO}"
+    rf"|\b0{_TO} (?:range|scale|grid|norm|interval)"
     r"|\bunits?\b\W{1,6}(?:percent|%|frac|mm|cm|inch|relative)"
     r"|\b(?:in|as) (?:mm|cm|millimet|centimet|inches|percent|per cent|fractions)|\bpercentages?\b",
     re.IGNORECASE,
@@ -53,12 +57,14 @@ _UPWARD = re.compile(
     re.IGNORECASE,
 )
 _SIZE = re.compile(
-    r"\b(?:image|canvas|picture|photo|page|resolution|dimensions?)(?:[^.\n\d]|\.(?=\d)){0,40}?"
-    r"\b(\d{2,5})\s*(?:x|\u00d7|by|\*|,)\s*(\d{2,5})\b",
+    r"\b(?:image|img|canvas|picture|photo|page)s?(?:'s)?"
+    r"(?:[ _]*(?:is|has|of|size|dimensions?|resolution|the|an?|are|with|shape)\b|[^\w.\n]){0,9}?"
+    r"(\d{2,5})\s*(?:x|\u00d7|by|\*|,)\s*(\d{2,5})\b",
     re.IGNORECASE,
 )
 _MADE_UP = re.compile(
-    r"\b(?:can(?:not|'t)|unable to|not able to|don't have) (?:\w+ ){0,3}(?:see|view|access|process|the image|images?)\b"
+    r"\b(?:can(?:not|'t)|unable to|not able to|don't) (?:\w+ ){0,2}(?:see|view|access|process|have)\b"
+    r"[^.\n]{0,30}\b(?:image|picture|photo|page|attach)"
     r"|\bhypothetical|\bfictional|\bfictitious|\bmade[- ]up\b|\bnot based on\b|\billustrative\b|\bplaceholder"
     r"|\bexample (?:trajectory|path|output|of the format|answer|strokes?|points?|coordinates|data)"
     r"|\bcould look like\b|\bmight look like\b|\bdummy\b",
@@ -70,6 +76,7 @@ _TAKEN_BACK = re.compile(
 _PIXELS_AFTER = re.compile(r"\b(?:pixels?|px)\b", re.IGNORECASE)
 _RECTANGLE = re.compile(r"\brectangle\b", re.IGNORECASE)
 _Y_FIRST = re.compile(r"[(\[]\s*y\s*\d?\s*,\s*x\b|\by\s*(?:-|comes |is )first\b|\b(?:row, ?col)", re.IGNORECASE)
+_X_FIRST = re.compile(r"[(\[]\s*x\s*\d?\s*,\s*y\b", re.IGNORECASE)
 _VIEW_BOX = re.compile(r"viewBox\s*=\s*[\"']([^\"'<>]{1,80})")
 _WIDTH_HEIGHT = re.compile(
     r"<(?:svg|canvas)\b[^<>]{0,300}?\bwidth\s*=\s*[\"']?([\d.]+)[^<>]{0,300}?\bheight\s*=\s*[\"']?([\d.]+)"
@@ -104,10 +111,11 @@ def doubtful(lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, 
         return []
     found = [*_moves(lexed, good, extent), *_frames(good, result, extent, asked, lexed)]
     around = (max(extent[0] - _AROUND, 0), extent[1] + _AROUND)
-    if not reading.named and result.frame != "norm1000-yx":
-        said = _Y_FIRST.search(lexed.text, around[0], extent[0]) or _Y_FIRST.search(lexed.text, extent[1], around[1])
+    if not reading.named:
+        order = _X_FIRST if result.frame == "norm1000-yx" else _Y_FIRST
+        said = order.search(lexed.text, around[0], extent[0]) or order.search(lexed.text, extent[1], around[1])
         if said:
-            found.append(_problem("order", "y is said to stand first; it was read as x", said))
+            found.append(_problem("order", "x and y are said to stand in another order than they were read", said))
     found += _said(lexed.text, reading, result, extent, asked)
     found += _corners(lexed.text, good, result, extent)
     transform = _TRANSFORM.search(lexed.text, around[0], min(extent[0] + _LOOKED_AT, around[1]))
@@ -140,6 +148,8 @@ def _said(text: str, reading: Reading, result: Parsed, extent: tuple[int, int], 
     ]
     for kind, pattern, why, applies in wanted:
         said = next((m for m in (pattern.search(text, *p) for p in places) if m), None) if applies else None
+        if said and kind == "frame" and pixels and said[0].endswith("1000") and 1000 in np.rint(asked.sent):
+            continue  # pixels too run from 0 to 1000
         if said and not (kind == "frame" and pixels and _PIXELS_AFTER.search(text, said.end(), start)):
             out.append(_problem(kind, why, said))
     for place in places if pixels else ():
@@ -218,6 +228,9 @@ def _frames(good: Reading, result: Parsed, extent: tuple[int, int], asked: Asked
         if low or (good.dialect == "molmo" and result.frame != "percent" and xy.max() <= 100):
             unit = "fractions of 1" if low else "per cent, as is usual in this form"
             out.append(Problem("frame", extent[0], f"the points look like {unit}, but were read as {result.frame}"))
+    percent = lexed.follow[good.ends[:, 0]] == ord("%")
+    if percent.any() and not percent.all():
+        out.append(Problem("frame", extent[0], "some of the numbers have percent signs, and some have none"))
     if good.dialect == "svg" or "<canvas" in lexed.text:
         out += _view_boxes(lexed.text, asked)
     return out

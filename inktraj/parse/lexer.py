@@ -60,7 +60,7 @@ SENTENCE, UP, DOWN, HERE, AHEAD, ANEW = (1 << i for i in range(12, 18))
 DOWN say on the line of the number before that the pen is lifted or put down; a mark of a stroke stands HERE (on that
 line) or AHEAD (on a later one); ANEW is a word that takes back what stands before it, a strong kind of PARTED."""
 
-_LONGEST_STRING = 200  # characters of a quoted text that is looked through for its end
+_LONGEST_STRING = 200  # characters of a text that is passed over for its key alone
 _NONE = np.uint64(0)
 _S, _X, _Y, _SX = (np.uint64(packed(w)) for w in ("s", "x", "y", "sx"))
 
@@ -282,11 +282,10 @@ def _number_end(b: U8, at: int) -> tuple[int, float, bool]:
 
 @_step
 def _string_end(b: U8, at: int) -> tuple[int, bool]:
-    """Return where the text quoted at `at` ends (−1: not within its line or the bound), and whether it has digits."""
+    """Return where the text quoted at `at` ends (−1: not within its line), and whether it has digits."""
     digits = False
     i = at + 1
-    last = min(len(b), at + _LONGEST_STRING)
-    while i < last:
+    while i < len(b):
         c = b[i]
         if c == b[at]:
             return i, digits
@@ -295,6 +294,21 @@ def _string_end(b: U8, at: int) -> tuple[int, bool]:
         digits = digits or _is_digit(c)
         i += 2 if c == _BACKSLASH else 1
     return -1, digits
+
+
+@_step
+def _is_prose(b: U8, at: int, end: int, words: Words, meanings: IntArray) -> bool:
+    """Whether a text has several words that mean nothing here, and fewer than two numbers for each."""
+    prose, numbers, i = 0, 0, at
+    while i < end:
+        j = i
+        while j < end and _is_letter(b[j]):
+            j += 1
+        if j - i > 2:
+            prose += _meaning(_packed_between(b, i, j), words, meanings) == 0
+        numbers += _is_digit(b[i]) and not (_is_digit(b[i - 1]) or b[i - 1] == _POINT)
+        i = max(j, i + 1)
+    return prose >= 2 and numbers <= 2 * prose
 
 
 @_step
@@ -449,6 +463,7 @@ def _take_word(
     unit = _digit_at(b, i - 1)
     opens = state[_SOLID] == _SQUARE or state[_SOLID] == _ROUND or _CLASSES[state[_SOLID]] == _IS_SIGN
     valued = meaning >= NAN and top >= 0 and not key and not unit
+    opens = opens or (state[_SOLID] == _COMMA_ and meaning == NAN)  # [1, 2], null, [3, 4]
     if valued and (state[_COLON] == 1 or opens or brackets[_NUMBERS, top] > 0):
         start = i - (i > 0 and _CLASSES[b[i - 1]] == _IS_SIGN)
         state[_BITS] &= ~OTHER
@@ -552,8 +567,10 @@ def _take_quote(
         return i + 1
     j, digits = _string_end(b, i)
     k = np.searchsorted(text_keys, word[0])
-    text = valued and k < len(text_keys) and text_keys[k] == word[0]
-    key = j >= 0 and _colon_follows(b, j + 1) and _is_letter(b[i + 1])
+    short = j - i <= _LONGEST_STRING
+    text = valued and short and k < len(text_keys) and text_keys[k] == word[0]
+    text = text or (valued and digits and j >= 0 and _is_prose(b, i + 1, j, words, codes_))
+    key = j >= 0 and short and _colon_follows(b, j + 1) and _is_letter(b[i + 1])
     if j < 0 or (digits and not text and not key):
         return i + 1
     new = _packed_between(b, i + 1, j)

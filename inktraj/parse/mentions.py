@@ -37,9 +37,10 @@ _NO_POINT = words_in("""
     scores probability probabilities pressure pressures force time times timestamp timestamps numpoints npoints
     pointcount pointcounts counts count lengths angle angles speed velocity velocities duration durations
     control controlpoints bezier ctrl ellipse""")
+_AXES = np.sort(np.concatenate([X, Y]))
 _TIMES = labels("t")  # of lists: a letter may be called so as well
 
-ONE_POINT = words_in("point p pos position coord coords xy coordinate coordinates point2d pt")
+ONE_POINT = words_in("point p pos position coord coords xy coordinate coordinates point2d pt data loc location args")
 """Names of a bracket that is one point."""
 
 _LISTS = words_in("""
@@ -75,9 +76,12 @@ def marked(lexed: Lexed) -> Lexed:
     # "In the box: [(12, 22, 1), …]" is an answer: corners have two numbers, and are few.
     told &= ~plain | (nearest == np.arange(len(nearest))) | ((lexed.numbers == 2) & (_beside(lexed) <= _CORNERS))
     told |= _boxes(lexed)
+    around = np.maximum(lexed.parent, 0)
+    told |= plain & (lexed.parent >= 0) & among(lexed.name, _AXES) & among(lexed.name[around], _NO_POINT)
     told |= plain & (lexed.parent >= 0) & among(lexed.name, _TIMES)
     told = _with_neighbours(lexed, plain, told)
     named = plain & (lexed.name >= 256) & (lexed.parent >= 0) & (lexed.numbers >= 2) & (lexed.numbers <= 5)
+    named |= (lexed.name >= 256) & (lexed.parent >= 0) & (lexed.children == 0) & (lexed.numbers <= 5) & _places(lexed)
     named &= ~among(lexed.name, _NAMES)
     given = named | _in_calls(lexed, plain) | _ends(lexed, plain)
     explained = _placeholders(lexed)
@@ -119,6 +123,15 @@ def _in_calls(lexed: Lexed, plain: BoolArray) -> BoolArray:
     bare[lexed.bracket[(lexed.bracket >= 0) & (lexed.label == 0)]] = True
     out = (lexed.numbers > 0) & called & bare & ~among(lexed.call, _POINT_CALLS)
     return np.asarray(out | (plain & (around >= 256) & ~among(around, _LIST_CALLS)))
+
+
+def _places(lexed: Lexed) -> BoolArray:
+    """Whether a bracket has one x and one y."""
+    inside = (lexed.bracket >= 0) & (lexed.kind != KEY)
+    x, y = (
+        np.bincount(lexed.bracket[inside & among(lexed.label, names)], minlength=len(lexed.opened)) for names in (X, Y)
+    )
+    return np.asarray((x == 1) & (y == 1))
 
 
 def _boxes(lexed: Lexed) -> BoolArray:

@@ -74,6 +74,8 @@ def read_columns(lexed: Lexed, free: BoolArray) -> Reading | None:
         ``(n,)``: numbers that no other dialect has taken.
     """
     lists = (lexed.children == 0) & (lexed.shape == ord("[")) & (lexed.parent >= 0) & (lexed.junk == 0)
+    may = lists & (lexed.numbers > 0)
+    lists[may] &= free[lexed.first[may]]
     x, y = (_by_owner(lexed, lists & among(lexed.name, names)) for names in (X, Y))
     owner = np.flatnonzero((x >= 0) & (y >= 0))
     if not len(owner):

@@ -15,7 +15,7 @@ from inktraj.parse import starts
 from inktraj.parse.answers import between
 from inktraj.parse.dialects import taken
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, guess
-from inktraj.parse.lexer import AHEAD, ARGUMENT, KEY, NEWLINE, NUMBER, PARTED, STROKE, Lexed
+from inktraj.parse.lexer import AHEAD, ARGUMENT, KEY, NEWLINE, NUMBER, PARTED, STROKE, VALUE, Lexed
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, NOT_FINITE, Problem, Reading, listed
 from inktraj.parse.repetition import first_pass
 from inktraj.parse.result import FloatArray, Parsed, Status
@@ -55,6 +55,7 @@ _OMISSIONS = [re.compile(p) for p in (r"and so (?:on|forth)\b", "remaining point
 _BEHIND = re.compile(r"[\s,;()\]}]*(?:\.\.\.|…|and so (?:on|forth)|etc\b)", re.IGNORECASE)
 _HALF_THOUSAND = re.compile(r",\d{0,2}")
 _PERCENT = ord("%")
+_LIFTED = -1.0  # x and y where models write that the pen is lifted
 _BEYOND = 1e7
 """Pixels; coordinates further out are no ink but digits gone astray."""
 
@@ -104,6 +105,8 @@ def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked
         why = f"the last {period} points again and again; {len(kept) - n} points dropped, the first pass is kept"
         dropped.append(Problem("repetition", start, why, lexed.text[start:end], len(kept) - n))
         kept, bits = kept.take(slice(0, n)), bits[:n]
+    kept, bits, parted = _parted_by_lifts(lexed, kept, bits)
+    notes += parted
     if not len(kept):
         return Parsed("invalid", dialect=reading.dialect, dropped=tuple(dropped), notes=tuple(notes))
     placed = _placed(kept, asked, int(lexed.follow[kept.ends[0, 0]]))
@@ -122,6 +125,16 @@ def finish(lexed: Lexed, reading: Reading, extent: tuple[int, int], asked: Asked
         notes.append(Problem("frame", int(kept.span[0, 0]), placed.note))
     cut = any(p.kind == "cut" for p in dropped) or asked.cut or ((open_end or reading.broken) and not asked.ended)
     return _parsed(kept, placed, begun, dropped, notes, asked, cut)
+
+
+def _parted_by_lifts(lexed: Lexed, kept: Reading, bits: IntArray) -> tuple[Reading, IntArray, list[Problem]]:
+    """Take (−1, −1) among points that are all positive for a mark that parts strokes."""
+    lifted = (kept.xy == _LIFTED).all(axis=1)
+    if not lifted.any() or lifted.all() or (kept.xy[~lifted] < 0).any():
+        return kept, bits, []
+    at = kept.span[lifted]
+    note = listed("pen-up", "(-1, -1) is no point and parts strokes", at[:, 0], at[:, 1], lexed.text)
+    return replace(kept, stroke=np.cumsum(lifted)).take(~lifted), bits[~lifted], note
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +329,8 @@ def _kinds(lexed: Lexed, reading: Reading) -> IntArray:
     after = np.append(lexed.gap[1:], NEWLINE) & NEWLINE
     ordinal |= ((lexed.gap & AHEAD) != 0) & (after != 0) & ~held
     meant = plain & ~ordinal & ((unnamed & ~remark) | (~held & bare))
+    among_lists = held & (lexed.children[np.maximum(lexed.bracket, 0)] > 0) if len(lexed.opened) else held
+    meant |= (lexed.kind == VALUE) & (lexed.label == 0) & np.isnan(lexed.value) & among_lists  # null between points
     meant |= (lexed.kind == ARGUMENT) & ~_among_points(lexed, reading)
     axis = among(lexed.label, _AXES) & (lexed.kind != KEY)
     after = lexed.start >= reading.span[-1, 1]
@@ -329,8 +344,8 @@ def _among_points(lexed: Lexed, reading: Reading) -> BoolArray:
     at = np.flatnonzero((lexed.kind == ARGUMENT) & (lexed.bracket >= 0))
     at = at[(lexed.numbers[lexed.bracket[at]] == 2) & (lexed.first[lexed.bracket[at]] == at)]
     at = at[at + 1 < len(lexed)]
-    pairs = lexed.value[at] + 1j * lexed.value[at + 1]
-    again = at[np.isin(pairs, reading.xy[:, 0] + 1j * reading.xy[:, 1])]
+    given = np.stack([lexed.value[at], lexed.value[at + 1]], axis=1).view(np.complex128).ravel()
+    again = at[np.isin(given, np.ascontiguousarray(reading.xy).view(np.complex128).ravel())]
     out[again], out[again + 1] = True, True
     return out
 

@@ -77,7 +77,7 @@ def _doubt(lexed: Lexed, found: Found, chosen: IntArray, columns: int) -> None:
         found.state = np.full(len(found.xy), MALFORMED)
         return
     pairs = len(chosen) % 2 == 0 and (parent >= 0).all() and (count[::2] == count[1::2]).all()
-    if pairs and (np.bincount(parent)[parent] == 2).all():
+    if pairs and _is_even(lexed, lexed.first[chosen]).all() and (np.bincount(parent)[parent] == 2).all():
         start, end = lexed.opened[chosen[::2]], lexed.closed[chosen[1::2]]
         end = np.where(end < 0, len(lexed.text), end + 1)
         why = "two lists of one length: each is read as x, y, x, y …, but they may be all x and all y"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inktraj.parse.lexer import AHEAD, BLANK, DOWN, HERE, NEWLINE, PIPE, SEMICOLON, SLASH, STROKE, UP
+from inktraj.parse.lexer import AHEAD, BLANK, COMMA, DOWN, HERE, NEWLINE, OTHER, PIPE, SEMICOLON, SLASH, STROKE, UP
 from inktraj.parse.roles import NUMBERS, counts_up, is_pressure, is_time
 from inktraj.parse.vocabulary import labels
 
@@ -200,7 +200,10 @@ def _by_marks(gaps: IntArray) -> Starts:
                 _only(n), False, "nothing says where strokes start; lines of equal length are not taken for it"
             )
         return Starts(lines, True, "a line for each stroke", True)
-    return Starts(_only(n), False, "nothing says where strokes start")
+    inline = (between & NEWLINE) == 0
+    joined, parted = inline & ((between & (OTHER | COMMA)) == OTHER), inline & ((between & (OTHER | COMMA)) == COMMA)
+    doubt = "signs join some of the points and commas part others" if joined.any() and parted.any() else ""
+    return Starts(_only(n), False, "nothing says where strokes start", doubt=doubt)
 
 
 def _by_remarks(gaps: IntArray) -> Starts | None:

@@ -186,31 +186,33 @@ def score(
     from inktraj.evaluation.folder import RunFolder
     from inktraj.io.files import write_text
     from inktraj.vqa.predictions import score_predictions
-    from inktraj.vqa.results import write_outcome
+    from inktraj.vqa.results import uncollected, write_outcome
     from inktraj.vqa.summary import print_tables
 
-    outcome = score_predictions(
-        predictions,
-        _benchmark(benchmark, sts_model, sts_encoder, settings),
-        data,
-        split=split,
-        prompt=prompt,
-        answered_only=answered_only,
-        several=several,
-        id_field=id_field,
-        answer_field=answer_field,
-    )
-    if out is not None:
-        with RunFolder(out, outcome.settings):
-            write_outcome(outcome, out)
-    told = json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str) + "\n"
-    with _told():
-        if str(json_file) == "-":
-            typer.echo(told, nl=False)
-        else:
-            print_tables(outcome, _console())
-            if json_file is not None:
-                write_text(json_file, told)
+    with uncollected():
+        outcome = score_predictions(
+            predictions,
+            _benchmark(benchmark, sts_model, sts_encoder, settings),
+            data,
+            split=split,
+            prompt=prompt,
+            answered_only=answered_only,
+            several=several,
+            id_field=id_field,
+            answer_field=answer_field,
+        )
+        if out is not None:
+            with RunFolder(out, outcome.settings):
+                write_outcome(outcome, out)
+        told = json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str) + "\n"
+        told = told.encode("utf-8", "backslashreplace").decode()  # half a character stays readable to JSON
+        with _told():
+            if str(json_file) == "-":
+                typer.echo(told, nl=False)
+            else:
+                print_tables(outcome, _console())
+                if json_file is not None:
+                    write_text(json_file, told)
     if outcome.counts["error"]:
         raise typer.Exit(SOME_FAILED)
 
@@ -277,8 +279,9 @@ def _told() -> Iterator[None]:
         yield
         if sys.stdout is not None:  # closed from the start: nobody wants to be told
             sys.stdout.flush()
-    except OSError as err:
-        raise DataError(f"standard output: cannot be written ({err.strerror or err})") from err
+    except (OSError, UnicodeEncodeError) as err:
+        why = err.strerror if isinstance(err, OSError) else f"{err}; is it UTF-8?"
+        raise DataError(f"standard output: cannot be written ({why})") from err
 
 
 @contextmanager

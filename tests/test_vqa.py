@@ -782,6 +782,27 @@ def test_options_by_command(copy, tmp_path):
         assert told in str(done.exception)
 
 
+def test_half_a_character_ends_no_command(copy, tmp_path):
+    (tmp_path / "p.jsonl").write_text(
+        '{"id": "AR-0-1", "answer": "\\ud800 a"}\n{"id": "\\ud800", "answer": ""}\n', "utf-8"
+    )
+    arguments = [
+        "vqa",
+        "score",
+        tmp_path / "p.jsonl",
+        "--benchmark",
+        "mtvqa",
+        "--data",
+        copy,
+        "--out",
+        tmp_path / "out",
+    ]
+    done = runner.invoke(app, [*map(str, arguments), "--json", "-"])
+    assert done.exit_code == 0, done.output
+    assert any("such as \ud800;" in warning for warning in json.loads(done.output)["warnings"])
+    assert pq.read_table(tmp_path / "out" / "scores.parquet")["prediction"][0].as_py() == "\\ud800 a"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("more", [[], ["--json", "-"]], ids=["tables", "json"])
 def test_a_full_disk_behind_standard_output_is_told_of(more, copy, tmp_path):

@@ -16,7 +16,7 @@ from typing import Any
 from inktraj.errors import DataError, ParseError
 from inktraj.evaluation.compare import RUN, SIGNIFICANT, holm
 from inktraj.evaluation.tables import Table, escaped, printable
-from inktraj.io.files import read_text, write_bytes, write_text
+from inktraj.io.files import read_text, write_bytes
 from inktraj.metrics.statistics import PairedComparison, Summary, paired_bootstrap
 from inktraj.vqa.benchmark import Figure, Quoted
 from inktraj.vqa.records import read_records
@@ -103,7 +103,7 @@ class Comparison:
 
     def write(self, folder: Path) -> None:
         """Write ``comparison.md``, and ``per_category_metrics.csv`` with the rows of all runs."""
-        write_text(folder / COMPARISON, self.to_markdown())
+        write_bytes(folder / COMPARISON, self.to_markdown().encode("utf-8", "backslashreplace"))
         rows = [list(record.values()) for e in self.entries for _, record in read_records(e.folder / PER_CATEGORY)]
         first = next(record for _, record in read_records(self.entries[0].folder / PER_CATEGORY))
         write_bytes(folder / PER_CATEGORY, csv_bytes([list(first), *rows]))

@@ -18,8 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.dialects import formed
-from inktraj.parse.lexer import ANEW, BLANK, NEWLINE, PARTED, SENTENCE, STROKE, Lexed
+from inktraj.parse.lexer import (
+    ANEW,
+    BLANK,
+    FENCE,
+    LETTERS,
+    NEWLINE,
+    OTHER,
+    PARTED,
+    SENTENCE,
+    STOP,
+    STROKE,
+    Lexed,
+)
 from inktraj.parse.reading import CUT, GOOD, Reading
+from inktraj.parse.vocabulary import among, labels
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -47,11 +60,15 @@ _REPLACES = re.compile(
 _CHOICE = re.compile(
     r"\b(?:alternativ|option|version|variant|or\b|otherwise|either|another|if you prefer)", re.IGNORECASE
 )
-_LETTERS = re.compile(r"[^\W\d_]{2}")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SHAPE = 3  # so many points have a shape
-_BOX = re.compile(r"\b(?:box|bbox|bounds|corners?|size|spans|extent|region|area|image|page)\b", re.IGNORECASE)
+_BOX = re.compile(
+    r"\b(?:box|bbox|bounds|corners?|size|spans|extent|region|area|image|page|cent(?:er|re)|middle|start|end)\b",
+    re.IGNORECASE,
+)
 _HEAD = 80  # characters before the first point that say what it is
+_ORDINALS = labels("stroke", "strokes", "no", "nr", "number", "part", "segment", "line", "trazo", "trait", "strich")
 _PAIRS = 20  # so many pairs of lists are compared
 _ANSWER = re.compile(r"<answer\s*+>|<\|begin_of_box\|>", re.IGNORECASE)
 
@@ -172,6 +189,7 @@ def choose(lexed: Lexed, readings: list[Reading]) -> Chosen | None:
     wanted = good >= max(_FEW * good.max(), 1)
     if (wanted & (is_formed > 0)).any():  # "The bar begins at (170, 120)" is a mention of a point, no answer
         wanted &= (is_formed > 0) | (good > _MENTIONED)
+    wanted &= (good > FEW) | (is_formed == _LISTED) | (2 * good > good.max())
     if (wanted & (is_formed == _LISTED)).any():  # "(145, 122, 1) means that a stroke starts" explains a list
         wanted &= (is_formed == _LISTED) | (good > FEW)
     candidates = np.flatnonzero(wanted)
@@ -214,18 +232,28 @@ def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
     closed = lexed.closed[root] >= 0 if len(lexed.closed) else np.zeros(len(root), dtype=bool)
     one_list = np.append(False, (root[1:] == root[:-1]) & (root[1:] >= 0)) & closed
     # "Stroke 2: …" goes on; "Stroke 1: …" after other points begins anew, if words stand before it.
-    last_number = lexed.value[np.maximum(reading.ends[:, 0] - 1, 0)]
-    ordinal = np.append(False, reading.ends[1:, 0] - reading.ends[:-1, 1] > 1) & (last_number != 1)
+    last = np.maximum(reading.ends[:, 0] - 1, 0)
+    between_numbers = np.append(False, reading.ends[1:, 0] - reading.ends[:-1, 1] > 1)
+    foreign = between_numbers & (lexed.label[last] != 0) & ~among(lexed.label[last], _ORDINALS)
+    ordinal = between_numbers & ~foreign & (lexed.value[last] != 1)
     stroke = (bits & STROKE) != 0
+    goes_on = stroke & ordinal
     prose = ((bits & PARTED) != 0) & (~stroke | ((bits & ANEW) != 0))
-    prose |= (words >= _PROSE) & ~(stroke & ordinal)
+    prose |= (words >= _PROSE) & ~goes_on
     # A point mentioned in prose has another form than those of the answer.
     listed, flagged = root >= 0, np.isfinite(reading.flag)
     usable = reading.state == GOOD
-    other = np.append(False, (flagged[1:] != flagged[:-1]) & usable[1:] & usable[:-1])
-    other |= np.append(False, listed[1:] != listed[:-1])
-    prose |= other & ((words > 0) | ((bits & SENTENCE) != 0)) & ~(stroke & ordinal)
+    said = (words > 0) | ((bits & (SENTENCE | LETTERS)) != 0)
+    blank = (bits & (BLANK | FENCE)) != 0
+    other = np.append(False, (flagged[1:] != flagged[:-1]) & usable[1:] & usable[:-1]) & (said | blank)
+    other |= np.append(False, listed[1:] != listed[:-1]) & (said | blank | ((bits & OTHER) != 0))
+    apart = blank & (((bits & STOP) != 0) | foreign)
+    if goes_on.any():  # strokes have numbers: what stands apart and has none is no stroke
+        apart |= blank & (((bits & LETTERS) != 0) | stroke)
+    prose |= (other | apart | _remarks(lexed, reading, bits)) & ~goes_on
     prose |= _repeats(lexed, reading, stroke)
+    lead = int(np.argmax(usable))  # numbers that make no point, on lines before the first that does
+    prose[lead] |= bool(bits[lead] & (BLANK | NEWLINE))
     k = _box_before(lexed, reading, bits)
     prose[k : k + 1] = k > 0
     first = np.flatnonzero((prose & ~one_list) | (np.arange(len(reading)) == 0))
@@ -239,6 +267,17 @@ def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
     is_formed[(root[first] >= 0) & (is_formed > 0)] = _LISTED
     end = np.maximum.reduceat(reading.span[:, 1], first)
     return np.stack([first, after, good, whole & ~cut, place[first], is_formed, end], axis=1)
+
+
+def _remarks(lexed: Lexed, reading: Reading, bits: IntArray) -> BoolArray:
+    """Whether words enough for a sentence stand before a point that is in no list, behind an empty line."""
+    out = np.zeros(len(bits), dtype=bool)
+    loose = (reading.root < 0) & ((bits & LETTERS) != 0) & ((bits & (BLANK | FENCE)) != 0)
+    loose[:1] = False
+    for k in np.flatnonzero(loose)[-_PAIRS:].tolist():
+        gap = lexed.text[int(reading.span[k - 1, 1]) : int(reading.span[k, 0])]
+        out[k] = (len(_LETTERS.findall(gap)) >= _PROSE and not bits[k] & STROKE) or bool(_BOX.search(gap))
+    return out
 
 
 def _box_before(lexed: Lexed, reading: Reading, bits: IntArray) -> int:

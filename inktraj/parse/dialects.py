@@ -13,6 +13,7 @@ from inktraj.parse.reading import GOOD, Reading
 
 BoolArray = NDArray[np.bool_]
 Size = tuple[float, float]
+_MENTIONED = 2  # so many points may be an example in prose
 Reader = Callable[[Lexed, BoolArray, Size], Reading | None]
 
 
@@ -56,9 +57,14 @@ def read_all(lexed: Lexed, dialect: str, size: Size) -> list[Reading]:
 
 
 def _is_formed(reading: Reading) -> bool:
-    """Whether a reading has a point that is no mere mention of a place: in a list, with an s, under a name."""
+    """Whether a reading has points that are no mere mention of a place: in a list, under names, or with s and some."""
     good = reading.state == GOOD
-    return bool(good.any()) and (reading.dialect != "tuples" or bool((good & formed(reading)).any()))
+    if reading.dialect == "x145y122":
+        return int(good.sum()) > _MENTIONED
+    if reading.dialect != "tuples":
+        return bool(good.any())
+    with_s = good & formed(reading)
+    return bool((with_s & (reading.root >= 0)).any()) or int(with_s.sum()) > _MENTIONED
 
 
 def formed(reading: Reading) -> BoolArray:

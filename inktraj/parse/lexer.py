@@ -55,10 +55,11 @@ is given to a function or under a name that means no point (`mentions` tells the
 COMMA, SEMICOLON, PIPE, NEWLINE, BLANK, BRACKET, STROKE, FENCE, OTHER, PARTED, SPACE, SLASH = (
     1 << i for i in range(12)
 )
-SENTENCE, UP, DOWN, HERE, AHEAD, ANEW = (1 << i for i in range(12, 18))
+SENTENCE, UP, DOWN, HERE, AHEAD, ANEW, STOP, LETTERS = (1 << i for i in range(12, 20))
 """What may stand between a number and the one before it, as bits: SENTENCE is the end of a sentence or a colon; UP and
 DOWN say on the line of the number before that the pen is lifted or put down; a mark of a stroke stands HERE (on that
-line) or AHEAD (on a later one); ANEW is a word that takes back what stands before it, a strong kind of PARTED."""
+line) or AHEAD (on a later one); ANEW is a word that takes back what stands before it, a strong kind of PARTED; STOP
+is a full stop; LETTERS are any words of two letters or more that mark no stroke."""
 
 _LONGEST_STRING = 200  # characters of a text that is passed over for its key alone
 _NONE = np.uint64(0)
@@ -477,7 +478,9 @@ def _take_word(
         state[_BITS] |= STROKE | where
     elif meaning == PART or meaning == AGAIN:
         state[_BITS] |= PARTED | (ANEW if meaning == AGAIN else 0)
-    elif meaning == 0 and j - i > 1 and not key:
+    if meaning != MARK and j - i > 1 and not unit:
+        state[_BITS] |= LETTERS
+    if meaning == 0 and j - i > 1 and not key:
         state[_WORDS] += 1 + ((j - i) // 3 if b[i] == 255 else 0)
     call = (j < len(b) and (b[j] == _ROUND or _CLASSES[b[j]] == _IS_QUOTE)) or (i > 0 and b[i - 1] == _BACKSLASH)
     if top >= 0 and not key and not call and not (unit and meaning == JOIN):
@@ -621,7 +624,7 @@ def _take_sign(b: U8, i: int, brackets: IntArray, state: IntArray, word: Words) 
         bit = 0 if state[_COLON] == 1 else OTHER
         bit |= SENTENCE if c == _COLON_ and state[_SOLID] != 48 and state[_SOLID] != _QUOTE else 0
     elif (c == _POINT or c == 33 or c == 63) and state[_SOLID] != 48 and following <= _BLANK_:
-        bit = OTHER | SENTENCE
+        bit = OTHER | SENTENCE | STOP
     elif c == _TICK and following == _TICK:
         bit = FENCE
         word[0], state[_COLON] = _NONE, 0

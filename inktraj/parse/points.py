@@ -15,7 +15,7 @@ from inktraj.parse import starts
 from inktraj.parse.answers import between
 from inktraj.parse.dialects import taken
 from inktraj.parse.frames import CoordinateFrame, FrameName, Size, guess
-from inktraj.parse.lexer import AHEAD, ARGUMENT, KEY, NEWLINE, NUMBER, PARTED, STROKE, VALUE, Lexed
+from inktraj.parse.lexer import AHEAD, ARGUMENT, BLANK, KEY, LETTERS, NEWLINE, NUMBER, PARTED, STROKE, VALUE, Lexed
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, NOT_FINITE, Problem, Reading, listed
 from inktraj.parse.repetition import first_pass
 from inktraj.parse.result import FloatArray, Parsed, Status
@@ -248,9 +248,9 @@ def extent_of(lexed: Lexed, reading: Reading, lo: int, hi: int) -> tuple[int, in
     # What follows without words in between belongs to it too: a point that is cut, an odd number.
     beyond = int(np.searchsorted(lexed.start, end))
     stop = int(reading.span[hi, 0]) if hi < len(reading) else len(lexed.text)
-    prose = (
-        (np.cumsum(lexed.words[beyond:]) > 0) | ((lexed.gap[beyond:] & PARTED) != 0) | (lexed.start[beyond:] >= stop)
-    )
+    gap, label = lexed.gap[beyond:], lexed.label[beyond:]
+    apart = ((gap & BLANK) != 0) & (((gap & LETTERS) != 0) | ((label != 0) & ~among(label, _AXES)))
+    prose = (np.cumsum(lexed.words[beyond:]) > 0) | ((gap & PARTED) != 0) | apart | (lexed.start[beyond:] >= stop)
     further = int(np.argmax(prose)) if prose.any() else len(prose)
     if further:
         end = int(lexed.end[beyond + further - 1])

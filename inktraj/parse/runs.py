@@ -51,6 +51,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     beside[lexed.parent[long & (lexed.parent >= 0)]] = True
     flat &= long | np.where(lexed.parent >= 0, beside[lexed.parent], False)
     chosen = np.flatnonzero(flat & (lexed.numbers > 0))
+    chosen = chosen[~_is_box(lexed, chosen)]
     last = lexed.first[chosen] + lexed.numbers[chosen] - 1
     at_end = (lexed.closed[chosen] < 0) & lexed.may_be_cut(last)
     count = lexed.numbers[chosen] - at_end
@@ -66,6 +67,16 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
     found.dropped += listed("cut", why, lexed.start[last], lexed.end[last], lexed.text)
     found.broken = bool((lexed.closed[chosen] < 0).any())
     return found.reading()
+
+
+def _is_box(lexed: Lexed, chosen: IntArray) -> BoolArray:
+    """Whether a list by itself, beside longer ones, is a box: x0, y0, x1 > x0, y1 > y0."""
+    count = lexed.numbers[chosen]
+    box = (count == _BOX) & (lexed.parent[chosen] < 0) & bool((count > _BOX).any())
+    box[box] = (lexed.value[lexed.first[chosen[box]] + 2] > lexed.value[lexed.first[chosen[box]]]) & (
+        lexed.value[lexed.first[chosen[box]] + 3] > lexed.value[lexed.first[chosen[box]] + 1]
+    )
+    return np.asarray(box)
 
 
 def _doubt(lexed: Lexed, found: Found, chosen: IntArray, columns: int) -> None:

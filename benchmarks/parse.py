@@ -2,7 +2,8 @@
 
     python benchmarks/parse.py [--cases FILE.jsonl] [--wrong] [--fuzz SECONDS] [--json FILE]
 
-Cases are described in parse_cases.py, which makes those that are read without ``--cases``. Points count as right
+Cases are described in parse_cases.py, which makes those that are read without ``--cases``; to them come the replies
+written by hand in parse_replies/, where models do all that they do beside answering. Points count as right
 within half a pixel: conventions for where pixel 0 lies differ by that. ``seconds_per_mb`` is the slowest of the
 hostile texts of a megabyte. ``--fuzz`` lets atheris (``pip install atheris``) look for texts that raise or break the
 account of numbers.
@@ -23,6 +24,7 @@ import record
 
 from inktraj.parse import Parsed, parse
 
+REPLIES = Path(__file__).parent / "parse_replies"
 TOLERANCE = 0.51  # pixels
 
 
@@ -33,10 +35,17 @@ def read(case: dict[str, Any]) -> Parsed:
         sent_size=(case["width"], case["height"]),
         original_size=case.get("original_size"),
         stop_reason=case.get("stop_reason"),
+        words=case.get("words"),
     )
 
 
 def is_right(found: Parsed, case: dict[str, Any]) -> bool:
+    """Compare strokes where a case has them, those of each word where it is a page (by place), else the status."""
+    if "page" in case:
+        answered = {str(i) for i, word in found.words.items() if word.used}
+        return answered == set(case["page"]) and all(
+            is_right(found.words[int(i)], {"strokes": strokes}) for i, strokes in case["page"].items()
+        )
     if "strokes" not in case:
         return found.status == case["status"]
     expected = [np.array(s, dtype=np.float64).reshape(-1, 2) for s in case["strokes"]]
@@ -44,6 +53,16 @@ def is_right(found: Parsed, case: dict[str, Any]) -> bool:
         a.shape == b.shape and bool((np.abs(a - b) <= TOLERANCE).all())
         for a, b in zip(expected, found.strokes, strict=True)
     )
+
+
+def cases_in(path: Path) -> list[dict[str, Any]]:
+    """Return the cases of a file; a reply may hold other line ends than newlines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def replies() -> list[dict[str, Any]]:
+    """Return the replies written by hand."""
+    return [case for path in sorted(REPLIES.glob("*.jsonl")) for case in cases_in(path)]
 
 
 def slowest(size: int = 1_000_000) -> tuple[float, str]:
@@ -94,11 +113,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.fuzz:
         fuzz(arguments.fuzz)
-    if arguments.cases:
-        lines = arguments.cases.read_text(encoding="utf-8").split("\n")  # a reply may hold other line ends
-        cases = [json.loads(line) for line in lines if line.strip()]
-    else:
-        cases = parse_cases.build(count=5, seed=1)
+    made = [] if arguments.cases else [*parse_cases.build(count=5, seed=1), *replies()]
+    cases = cases_in(arguments.cases) if arguments.cases else made
     found = [read(case) for case in cases]
     right = [is_right(f, c) for f, c in zip(found, cases, strict=True)]
     claimed = [f.status == "valid" and not r for f, r in zip(found, right, strict=True)]

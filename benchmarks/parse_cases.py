@@ -3,8 +3,9 @@
     python benchmarks/parse_cases.py FILE.jsonl [--count N] [--seed N]
 
 Each case is one JSON object: ``text``, ``frame``, ``width``, ``height`` of the sent image, ``stop_reason``, and
-either ``strokes`` (expected points in pixels of the sent image) or ``status``. The writers here share no code with
-the readers.
+either ``strokes`` (expected points in pixels of the sent image) or ``status``. Those in parse_replies/ have a name, may
+have a status beside strokes, and where ``words`` were asked for, ``page``: the strokes of each answered word by its
+place. The writers here share no code with the readers.
 """
 
 from __future__ import annotations

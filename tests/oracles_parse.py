@@ -33,3 +33,21 @@ def longest_loop(rows: list, loops: int) -> tuple[int, int]:
             if all(end[i] == end[i + period] for i in range(length - period)):
                 return length, period
     return 0, 0
+
+
+def sure_pairs(a: list, b: list) -> list[int | None]:
+    """Partner in b of each of a that is the same in all alignments in order which pair the most; None: none is."""
+
+    def alignments(i: int, j: int) -> list[tuple[tuple[int, int], ...]]:
+        if i == len(a) or j == len(b):
+            return [()]
+        found = alignments(i + 1, j) + alignments(i, j + 1)
+        if a[i] == b[j]:
+            found += [((i, j), *rest) for rest in alignments(i + 1, j + 1)]
+        return found
+
+    every = set(alignments(0, 0))
+    best = [dict(pairs) for pairs in every if len(pairs) == max(map(len, every))]
+    used = [{pairs[i] for pairs in best if i in pairs} for i in range(len(a))]
+    alone = [{i for pairs in best for i, k in pairs.items() if k == j} for j in range(len(b))]
+    return [next(iter(js)) if len(js) == 1 and len(alone[next(iter(js))]) == 1 else None for js in used]

@@ -60,6 +60,8 @@ _REPLACES = re.compile(
 _CHOICE = re.compile(
     r"\b(?:alternativ|option|version|variant|or\b|otherwise|either|another|if you prefer)", re.IGNORECASE
 )
+_ALTERNATIVE = re.compile(r"\balternativ", re.IGNORECASE)
+_OFFERED = "the reply offers a choice; the last answer was taken"
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SHAPE = 3  # so many points have a shape
@@ -204,10 +206,11 @@ def choose(lexed: Lexed, readings: list[Reading]) -> Chosen | None:
     before = candidates[start[candidates] < best[_START]]
     # One point or two in no list are an example, or a box.
     before = before[(is_formed[before] == _LISTED) | (good[before] > FEW) | (2 * good[before] > best[_GOOD])]
-    doubt = ""
+    heading = lexed.text[max(int(best[_START]) - _HEAD, 0) : int(best[_START])]
+    doubt = _OFFERED if _ALTERNATIVE.search(heading) else ""
     if len(before):
         rival = rows[before[np.argmax(start[before])]]
-        doubt = _doubt(lexed.text, readings, rival, best)
+        doubt = doubt or _doubt(lexed.text, readings, rival, best)
     return Chosen(chosen, others, doubt)
 
 
@@ -216,7 +219,7 @@ def _doubt(text: str, readings: list[Reading], rival: IntArray, best: IntArray) 
     between = text[max(int(rival[_END]), 0) : int(best[_START])]
     heading = text[max(int(rival[_START]) - 60, 0) : int(rival[_START])].rpartition("\n\n")[2]
     if _CHOICE.search(between):
-        return "the reply offers a choice; the last answer was taken"
+        return _OFFERED
     if _REPLACES.search(between) or _REPLACES.search(heading):
         return ""
     first, last = (readings[int(b[_WHICH])].xy[int(b[_LO]) : int(b[_HI])] for b in (rival, best))

@@ -299,17 +299,18 @@ def _string_end(b: U8, at: int) -> tuple[int, bool]:
 
 @_step
 def _is_prose(b: U8, at: int, end: int, words: Words, meanings: IntArray) -> bool:
-    """Whether a text has several words that mean nothing here, and fewer than two numbers for each."""
-    prose, numbers, i = 0, 0, at
+    """Whether a text has words, some of which mean nothing here, and no more than two numbers for each."""
+    unknown, total, numbers, i = 0, 0, 0, at
     while i < end:
         j = i
         while j < end and _is_letter(b[j]):
             j += 1
-        if j - i > 2:
-            prose += _meaning(_packed_between(b, i, j), words, meanings) == 0
+        if j - i > 1:
+            total += 1
+            unknown += j - i > 2 and _meaning(_packed_between(b, i, j), words, meanings) == 0
         numbers += _is_digit(b[i]) and not (_is_digit(b[i - 1]) or b[i - 1] == _POINT)
         i = max(j, i + 1)
-    return prose >= 2 and numbers <= 2 * prose
+    return unknown > 0 and total > 2 and numbers <= 2 * total
 
 
 @_step

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse.characters import codes
-from inktraj.parse.lexer import ARGUMENT, COMMA, KEY, NEWLINE, NUMBER, PARTED, SENTENCE, SPACE, Lexed
+from inktraj.parse.lexer import ARGUMENT, COMMA, KEY, LETTERS, NEWLINE, NUMBER, PARTED, SENTENCE, SPACE, Lexed
 from inktraj.parse.vocabulary import X, Y, among, labels, words_in
 
 BoolArray = NDArray[np.bool_]
@@ -174,7 +174,7 @@ def _placeholders(lexed: Lexed) -> BoolArray:
     out = np.zeros(len(lexed), dtype=bool)
     named = among(lexed.label[:-1], X) & among(lexed.label[1:], Y)
     same = lexed.bracket[1:] == lexed.bracket[:-1]
-    comma = ((lexed.gap[1:] & COMMA) != 0) & ((lexed.gap[1:] & ~(COMMA | SPACE)) == 0)
+    comma = ((lexed.gap[1:] & COMMA) != 0) & ((lexed.gap[1:] & ~(COMMA | SPACE | LETTERS)) == 0)
     pairs = np.flatnonzero(named & same & comma)
     if not len(pairs):
         return out

@@ -91,7 +91,7 @@ def _belongs(lexed: Lexed, leaf: BoolArray, good: BoolArray, root: IntArray) -> 
     holds[lexed.parent[good & (lexed.parent >= 0)]] = True
     sibling = np.asarray(np.where(lexed.parent >= 0, holds[lexed.parent], False))
     shape = np.bincount(lexed.shape[good], minlength=256).argmax()
-    alike = (lexed.parent < 0) & (lexed.shape == shape) & (lexed.numbers >= 2)
+    alike = (lexed.parent < 0) & (lexed.shape == shape) & (lexed.numbers >= 2) & (lexed.numbers <= 5)
     rooted = np.zeros(len(leaf), dtype=bool)
     rooted[root[good]] = True
     open_end = (lexed.closed < 0) & rooted[root] & (lexed.numbers <= 3)

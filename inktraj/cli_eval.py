@@ -11,6 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from inktraj.cli_asking import (
+    AttemptsOption,
+    BaseUrlOption,
+    BatchOption,
+    KeyEnvOption,
+    MaxConnectionsOption,
+    MaxCostOption,
+    MaxTokensParamOption,
+    ModelsOption,
+    PollOption,
+    SendSeedOption,
+    TemperatureOption,
+    TimeoutOption,
+    model_of,
+)
 from inktraj.cli_scoring import (
     BridgeOption,
     ByOption,
@@ -66,25 +81,19 @@ def evaluate(
     example: Annotated[bool, typer.Option(help="Show an example in the prompt.")] = True,
     limit: Annotated[int | None, typer.Option(help="Samples at most, chosen by the seed.")] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of samples and of the example.")] = 0,
-    max_connections: Annotated[int, typer.Option(help="Requests at once.")] = 8,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Dollars of this run after which nothing more is asked.")
-    ] = None,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Ask through the provider's batches: half the price, within a day.")
-    ] = False,
-    poll: Annotated[float, typer.Option(help="Seconds between looks at batches.")] = 60.0,
+    max_connections: MaxConnectionsOption = 8,
+    max_cost: MaxCostOption = None,
+    batch: BatchOption = False,
+    poll: PollOption = 60.0,
     max_tokens: Annotated[int, typer.Option(help="Tokens of an answer at most, for each word.")] = 8192,
-    temperature: Annotated[float | None, typer.Option(help="Sent only where given: newer models refuse it.")] = None,
-    send_seed: Annotated[bool, typer.Option("--send-seed", help="Send the seed to the model, too.")] = False,
-    base_url: Annotated[str | None, typer.Option(help="Another server that speaks the provider's interface.")] = None,
-    key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
-    max_tokens_param: Annotated[
-        str | None, typer.Option(help="What an OpenAI-compatible server calls the limit of an answer.")
-    ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that a call may go without a sign.")] = 300.0,
-    attempts: Annotated[int, typer.Option(help="Calls for one request at most.")] = 8,
-    models: Annotated[Path | None, typer.Option(help="Table of models of your own (TOML).")] = None,
+    temperature: TemperatureOption = None,
+    send_seed: SendSeedOption = False,
+    base_url: BaseUrlOption = None,
+    key_env: KeyEnvOption = None,
+    max_tokens_param: MaxTokensParamOption = None,
+    timeout: TimeoutOption = 300.0,
+    attempts: AttemptsOption = 8,
+    models: ModelsOption = None,
     recognizer: Annotated[
         str, typer.Option(help="Reads the drawn predictions for AR and CR: ppocr, or none.")
     ] = "none",
@@ -114,17 +123,16 @@ def evaluate(
     from inktraj.evaluation import Plan, Prompt, evaluate_model
     from inktraj.evaluation.summary import print_table
     from inktraj.scoring import Drawing
-    from inktraj.vlm import RetryPolicy, load_model
 
     folder = out or Path(f"eval-{_safe(model)}-{_safe(data)}")
     with _interruptible(folder), _watched(sys.stderr.isatty()) as (watcher, on_retry):
-        vlm = load_model(
+        vlm = model_of(
             model,
             base_url=base_url,
             key_env=key_env,
             max_tokens_param=max_tokens_param,
             timeout=timeout,
-            policy=RetryPolicy(attempts=attempts),
+            attempts=attempts,
             on_retry=on_retry,
             models=models,
         )

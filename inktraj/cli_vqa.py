@@ -11,6 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inktraj.cli_asking import (
+    AttemptsOption,
+    BaseUrlOption,
+    BatchOption,
+    KeyEnvOption,
+    MaxConnectionsOption,
+    MaxCostOption,
+    MaxTokensParamOption,
+    ModelsOption,
+    PollOption,
+    SendSeedOption,
+    TemperatureOption,
+    TimeoutOption,
+    model_of,
+)
 from inktraj.errors import DataError
 
 if TYPE_CHECKING:
@@ -64,23 +79,19 @@ def run(
     limit: Annotated[int | None, typer.Option(help="Questions at most, chosen by the seed.")] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of questions and of examples.")] = 0,
     shots: Annotated[int, typer.Option(help="Examples from the train split, in the question's language.")] = 0,
-    max_connections: Annotated[int, typer.Option(help="Requests at once.")] = 8,
-    max_cost: Annotated[float | None, typer.Option(help="Dollars after which nothing more is asked.")] = None,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Ask through the provider's batches: half the price, within a day.")
-    ] = False,
-    poll: Annotated[float, typer.Option(help="Seconds between looks at batches.")] = 60.0,
+    max_connections: MaxConnectionsOption = 8,
+    max_cost: MaxCostOption = None,
+    batch: BatchOption = False,
+    poll: PollOption = 60.0,
     max_tokens: Annotated[int, typer.Option(help="Tokens of an answer at most, thinking included.")] = 4096,
-    temperature: Annotated[float | None, typer.Option(help="Sent only where given: newer models refuse it.")] = None,
-    send_seed: Annotated[bool, typer.Option("--send-seed", help="Send the seed to the model, too.")] = False,
-    base_url: Annotated[str | None, typer.Option(help="Another server that speaks the provider's interface.")] = None,
-    key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
-    max_tokens_param: Annotated[
-        str | None, typer.Option(help="What an OpenAI-compatible server calls the limit of an answer.")
-    ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that a call may go without a sign.")] = 300.0,
-    attempts: Annotated[int, typer.Option(help="Calls for one request at most.")] = 8,
-    models: Annotated[Path | None, typer.Option(help="Table of models of your own (TOML).")] = None,
+    temperature: TemperatureOption = None,
+    send_seed: SendSeedOption = False,
+    base_url: BaseUrlOption = None,
+    key_env: KeyEnvOption = None,
+    max_tokens_param: MaxTokensParamOption = None,
+    timeout: TimeoutOption = 300.0,
+    attempts: AttemptsOption = 8,
+    models: ModelsOption = None,
     sts_model: Model = None,
     sts_encoder: Encoder = None,
     settings: Settings = None,
@@ -89,7 +100,6 @@ def run(
 
     The same command goes on where it was stopped. Exit code 1 says that some questions could not be asked.
     """
-    from inktraj.vlm import RetryPolicy, load_model
     from inktraj.vqa.compare import compare_runs
     from inktraj.vqa.run import Plan, run_benchmark, run_prompts
     from inktraj.vqa.summary import print_tables
@@ -100,13 +110,13 @@ def run(
     named = "-".join(_safe(part) for part in ("vqa", model, bench.name, *([] if several else prompts[:1])))
     folder = out or Path(named)
     with _interruptible(folder), _watched(sys.stderr.isatty()) as (progress, on_retry):
-        vlm = load_model(
+        vlm = model_of(
             model,
             base_url=base_url,
             key_env=key_env,
             max_tokens_param=max_tokens_param,
             timeout=timeout,
-            policy=RetryPolicy(attempts=attempts),
+            attempts=attempts,
             on_retry=on_retry,
             models=models,
         )

@@ -28,7 +28,7 @@ class AskingPlan:
     seed
         Of choices, such as that of examples; sent to models where `send_seed`.
     max_tokens, temperature, send_seed
-        Of a request.
+        Of a request. Answers may be short, but some models think first, and thinking counts.
     connections
         Requests at once.
     max_cost

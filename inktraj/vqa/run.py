@@ -19,27 +19,24 @@ from pathlib import Path
 from typing import Any
 
 from inktraj.errors import DataError, RunError
-from inktraj.evaluation.asking import Tally, ask_all
-from inktraj.evaluation.batches import ask_batches, check_nothing_open
+from inktraj.evaluation.asking import Tally
 from inktraj.evaluation.folder import SETTINGS, RunFolder
 from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
-from inktraj.vlm import VLM, Reply, cost_of, load_model
+from inktraj.evaluation.plan import AskingPlan, ask, check_least, costs_of
+from inktraj.vlm import VLM, Reply, load_model
 from inktraj.vlm.batch import batch_limits
 from inktraj.vqa.asking import Asking, Prompt, Shots, Task
 from inktraj.vqa.benchmark import Benchmark, Question, Questions, Result, Scored, Status
 from inktraj.vqa.registry import load_benchmark
 from inktraj.vqa.results import FORMAT, Outcome, write_outcome
 
-MAX_TOKENS = 4096
-"""Tokens of an answer at most: answers are short, but some models think first and thinking counts."""
-
 Progress = Callable[[Tally, int], None]
 """Is told how far asking is, and of how many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How a model is asked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(AskingPlan):
+    """How a model is asked; `AskingPlan` has more parameters, such as `limit`.
 
     Parameters
     ----------
@@ -47,44 +44,17 @@ class Plan:
         One of the benchmark's; "" for its default.
     split
         Part of the data; None for the benchmark's default.
-    limit
-        Questions at most, chosen by the seed; None for all.
     shots
         Examples from the train split, of the question's own group, chosen by the seed.
-    seed
-        Of both choices; sent to models where `send_seed`.
-    max_tokens, temperature, send_seed
-        Of a request.
-    connections
-        Requests at once.
-    max_cost
-        Dollars after which nothing more is asked. Not with `batch`.
-    batch, poll
-        Ask through the provider's batches; seconds between looks at them.
     """
 
     prompt: str = ""
     split: str | None = None
-    limit: int | None = None
     shots: int = 0
-    seed: int = 0
-    max_tokens: int = MAX_TOKENS
-    temperature: float | None = None
-    send_seed: bool = False
-    connections: int = 8
-    max_cost: float | None = None
-    batch: bool = False
-    poll: float = 60.0
 
     def __post_init__(self) -> None:
-        for name, least in (("limit", 1), ("max_tokens", 1), ("connections", 1), ("shots", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise DataError(f"{name} is {value}, expected at least {least}")
-        if not self.poll > 0:
-            raise DataError(f"poll is {self.poll}, expected more than 0 seconds")
-        if self.batch and self.max_cost is not None:
-            raise DataError("a limit of cost cannot be kept with batches; set a limit of questions instead")
+        AskingPlan.__post_init__(self)  # a class with slots is made anew, so that super() would not find itself
+        check_least(self, shots=0)
 
 
 def run_benchmark(
@@ -141,14 +111,14 @@ def run_benchmark(
         asking = Asking(vlm, bench, shots, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None)
         tasks = [Task((question,), Prompt(prompt)) for question in wanted]
         results, replies, tally, answers = _ask(asking, tasks, folder, plan, progress)
-        costs = _costs(answers, tally, vlm) | {"seconds": round(time.monotonic() - started, 1)}
+        costs = costs_of(tally, answers, vlm) | {"seconds": round(time.monotonic() - started, 1)}
         outcome = Outcome(
             bench,
             prompt,
             f"{vlm.model_id}, replayed" if vlm.describe()["provider"] == "replay" else vlm.name,
             questions,
             tuple(results),
-            settings,
+            settings | {"server": getattr(vlm, "base_url", None)},
             costs,
             len(questions.items) - len(wanted),
             tally.stopped,
@@ -232,11 +202,7 @@ def _ask(
         if progress is not None:
             progress(tally, len(tasks))
 
-    if plan.batch:
-        done = ask_batches(tasks, asking, journal, folder, poll=plan.poll, progress=tell)
-    else:
-        check_nothing_open(folder)
-        done = ask_all(tasks, asking, journal, connections=plan.connections, max_cost=plan.max_cost, progress=tell)
+    done = ask(tasks, asking, journal, folder, plan, tell)
     asked = set(done.keys.values())
     answers = {answer.key: answer for answer in read_answers(folder) if answer.key in asked}
     errors = {id: error["error"] for error in read_errors(folder) for id in error["ids"]}
@@ -290,21 +256,6 @@ def score_answers(benchmark: Benchmark, came: Iterable[tuple[Question, str | Non
             reason = _WHY[status] + (f"; {reason}" if reason else "")
         out.append(Result(question, answer, status, found, reason))
     return out
-
-
-def _costs(answers: Sequence[Answer], tally: Tally, model: VLM) -> dict[str, Any]:
-    """Of this run, and of all replies that it used."""
-    prices = [cost_of(answer.reply, model, batch=bool(answer.batch)) for answer in answers]
-    return {
-        "replies": len(answers),
-        "replies_of_this_run": tally.answered,
-        "retries": tally.retries,
-        "errors": tally.errors,
-        "input_tokens": sum(answer.reply.input_tokens or 0 for answer in answers),
-        "output_tokens": sum(answer.reply.output_tokens or 0 for answer in answers),
-        "dollars": None if None in prices else round(sum(price for price in prices if price is not None), 6),
-        "dollars_of_this_run": None if tally.dollars is None else round(tally.dollars, 6),
-    }
 
 
 def warnings_of(questions: Questions, results: Sequence[Result]) -> list[str]:

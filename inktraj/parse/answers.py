@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 
 from inktraj.parse.dialects import formed
 from inktraj.parse.lexer import (
+    AHEAD,
     ANEW,
     BLANK,
+    DOWN,
     FENCE,
+    HERE,
     LETTERS,
     NEWLINE,
     OTHER,
@@ -29,6 +32,7 @@ from inktraj.parse.lexer import (
     SENTENCE,
     STOP,
     STROKE,
+    UP,
     Lexed,
 )
 from inktraj.parse.reading import CUT, GOOD, Reading
@@ -58,7 +62,10 @@ _REPLACES = re.compile(
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
-    r"\b(?:alternativ|option|version|variant|or\b|otherwise|either|another|if you prefer)", re.IGNORECASE
+    r"\b(?:alternativ|option|version|variant|or\b|otherwise|either|another|if you prefer"
+    r"|(?:answer|solution|candidate|guess|hypothesis)\W{1,3}(?:[a-d]|\d)\b"
+    r"|(?:first|second|other) (?:guess|answer|candidate|possib|interpret))",
+    re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(r"\balternativ", re.IGNORECASE)
 _OFFERED = "the reply offers a choice; the last answer was taken"
@@ -155,11 +162,14 @@ class Block:
 
 def between(lexed: Lexed, reading: Reading) -> tuple[IntArray, IntArray]:
     """Return what stands before each point since the point before: bits of the lexer, and words of prose."""
-    bits = np.append(lexed.gap, 0)
-    words = np.append(0, np.cumsum(np.append(lexed.words, 0)))
     first = reading.ends[:, 0]
     since = np.append(first[:1], np.maximum(reading.ends[:-1, 1], reading.ends[:-1, 0]) + 1)
     since = np.minimum(since, first)
+    bits = np.append(lexed.gap, 0)
+    # Behind another number, say that of a stroke, nothing is said of the point before it.
+    later = first[since < first]
+    bits[later] = (bits[later] & ~(HERE | UP | DOWN)) | np.where(bits[later] & HERE, AHEAD, 0)
+    words = np.append(0, np.cumsum(np.append(lexed.words, 0)))
     ranges = np.stack([since, first + 1], axis=1).ravel()
     return np.bitwise_or.reduceat(bits, np.minimum(ranges, len(bits) - 1))[::2], words[first + 1] - words[since]
 
@@ -253,6 +263,8 @@ def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
     apart = blank & (((bits & STOP) != 0) | foreign)
     if goes_on.any():  # strokes have numbers: what stands apart and has none is no stroke
         apart |= blank & (((bits & LETTERS) != 0) | stroke)
+    lists = np.append(False, (root[1:] != root[:-1]) & (root[1:] >= 0) & (root[:-1] >= 0))
+    apart |= lists & ((bits & STOP) != 0) & ((bits & LETTERS) != 0)
     prose |= (other | apart | _remarks(lexed, reading, bits)) & ~goes_on
     prose |= _repeats(lexed, reading, stroke)
     lead = int(np.argmax(usable))  # numbers that make no point, on lines before the first that does

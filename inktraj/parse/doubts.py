@@ -27,7 +27,7 @@ _RELATIVE = words_in(
 _SCALE = words_in("scale scalex scaley scalefac zoom")
 _MOVES = re.compile(
     r"\bd[xy]\b|Δ\s*[xy]\b"
-    r"|(?<![\"'*`])\b(?:deltas?\b(?!\s*:)|offsets\b|offset (?:from|by|of|relative)|displacements?\b"
+    r"|(?<![\"'*`])\b(?:deltas?\b(?!\s*:)|offsets\b|offset(?: (?:from|by|of|relative)|\W{0,4}[-\d])|displacements?\b"
     r"|relative\b(?!\s*[:\"'*`])(?! to (?:the )?(?:whole |full |entire |original )?"
     r"(?:image|page|picture|photo|canvas|top|upper|origin|frame|sent)))",
     re.IGNORECASE,
@@ -52,7 +52,7 @@ _NORMALISED = re.compile(
 )
 _PIXELS = re.compile(r"\bin pixels\b|\bpixel (?:coord|val|space|pos|unit)", re.IGNORECASE)
 _UPWARD = re.compile(
-    r"\borigin\b[^.\n]{0,30}\bbottom|\bbottom[- ]left[^.\n]{0,30}\borigin"
+    r"\borigin\b[^.\n]{0,30}\b(?:bottom|lower)|\b(?:bottom|lower)[- ]left[^.\n]{0,30}\borigin"
     r"|\by(?:[- ]axis)?\b[^.,;\n]{0,20}\bup(?:wards?)?\b",
     re.IGNORECASE,
 )
@@ -77,7 +77,7 @@ _PIXELS_AFTER = re.compile(r"\b(?:pixels?|px)\b", re.IGNORECASE)
 _RECTANGLE = re.compile(r"\brectangle\b", re.IGNORECASE)
 _Y_FIRST = re.compile(r"[(\[]\s*y\s*\d?\s*,\s*x\b|\by\s*(?:-|comes |is )first\b|\b(?:row, ?col)", re.IGNORECASE)
 _X_FIRST = re.compile(r"[(\[]\s*x\s*\d?\s*,\s*y\b", re.IGNORECASE)
-_VIEW_BOX = re.compile(r"viewBox\s*=\s*[\"']([^\"'<>]{1,80})")
+_VIEW_BOX = re.compile(r"viewBox[\s=:\"']{1,4}([-\d., ]{1,80})")
 _WIDTH_HEIGHT = re.compile(
     r"<(?:svg|canvas)\b[^<>]{0,300}?\bwidth\s*=\s*[\"']?([\d.]+)[^<>]{0,300}?\bheight\s*=\s*[\"']?([\d.]+)"
 )

@@ -32,8 +32,8 @@ _NO_POINT = words_in("""
     size imagesize imgsize pagesize canvassize canvas viewport viewbox dimensions dims resolution shape figsize xlim
     ylim dpi image img page width height extent bbox box boundingbox wordbox wordbbox textbox textbbox charbox
     linebox strokebox bounds boundary region area rect rectangle roi crop quad polygon corners xyxy xywh box2d bbox2d
-    cornerpoints topleft bottomright topright bottomleft upperleft lowerright range xrange yrange origin center
-    centre centroid scale padding margin baseline color colour rgb rgba fill background outline confidence score
+    cornerpoints topleft bottomright topright bottomleft upperleft lowerright tl br tr bl range xrange yrange origin
+    center centre centroid scale padding margin baseline color colour rgb rgba fill background outline confidence score
     scores probability probabilities pressure pressures force time times timestamp timestamps numpoints npoints
     pointcount pointcounts counts count lengths angle angles speed velocity velocities duration durations
     control controlpoints bezier ctrl ellipse""")

@@ -98,6 +98,8 @@ def _three(table: FloatArray) -> Roles:
         return PLAIN[3]
     if n > 2 and counts_up(first):
         return Roles(1, 2, note="the first number counts the points")
+    if is_time(first) and first[0] == 0 and last[0] != 0 and not is_number(first):
+        return Roles(1, 2, note="the first number is a time")
     if is_number(first) and not counts_up(first):
         return Roles(1, 2, 0, _STROKE, "the first number is the stroke's")
     if is_flag(first) and first.any():

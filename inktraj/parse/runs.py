@@ -21,6 +21,7 @@ from inktraj.parse.vocabulary import among, labels
 _TAG = re.compile(r"<(?:svg|ink|path|points?|trace|polyline)\b")  # numbers in tags without a point are attributes
 _HEADINGS = labels("strokes", "stroke", "points", "path", "ink", "trajectory", "coordinates", "answer", "output")
 
+_STROKES = labels("strokes", "stroke", "ink", "paths")
 _BOX = 4  # so many numbers may be a box, or a line from here to there
 
 BoolArray = NDArray[np.bool_]
@@ -84,7 +85,13 @@ def _doubt(lexed: Lexed, found: Found, chosen: IntArray, columns: int) -> None:
     count, parent = lexed.numbers[chosen], lexed.parent[chosen]
     if columns != 2:
         return
-    if (count == _BOX).all() and (lexed.closed[chosen] >= 0).all() and _is_even(lexed, lexed.first[chosen]).all():
+    called = (parent >= 0).all() and among(lexed.name[parent], _STROKES).all()
+    if (
+        (count == _BOX).all()
+        and not called
+        and (lexed.closed[chosen] >= 0).all()
+        and _is_even(lexed, lexed.first[chosen]).all()
+    ):
         found.state = np.full(len(found.xy), MALFORMED)
         return
     pairs = len(chosen) % 2 == 0 and (parent >= 0).all() and (count[::2] == count[1::2]).all()

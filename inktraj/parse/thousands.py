@@ -98,6 +98,8 @@ def _decimals(lexed: Lexed, tight: BoolArray) -> BoolArray:
         first = np.zeros(len(lexed), dtype=bool)
         first[lexed.first[lexed.first >= 0]] = True
         closed &= _counts(lexed, semicolon & ~first) == after - 1
+        quoted = [lexed.text[i] in "\"'" for i in lexed.opened[closed].tolist()]  # "12,22;30,40" are two points
+        closed[np.flatnonzero(closed)[quoted]] = False
         out = np.where(inside, closed[lexed.bracket], False)
     return np.asarray(out & ((lexed.gap & (NEWLINE | BLANK)) == 0))
 

@@ -187,4 +187,6 @@ def strokes_of(lexed: Lexed, owner: IntArray) -> IntArray:
         np.add.at(many, inside, 1)
         siblings = lists & (parent >= 0) & (many[parent] > 1)
     one = lists & among(lexed.name[owner], _ONE_STROKE)
+    objects = held & ~lists & (lexed.children[owner] > 1)
+    one |= objects & bool((objects == held).all()) & bool(held.all())  # objects that hold points side by side
     return np.where(nested | siblings | one, owner, -1)

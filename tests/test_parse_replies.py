@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -135,6 +136,30 @@ def test_pairs_are_those_that_all_alignments_have(a, b):
 def test_each_word_answers_for_itself(words):
     # Equal words are as often answered as asked for: the k-th for the k-th.
     assert align(words, words) == list(range(len(words)))
+
+
+PAGE_WORDS = ["the", "The", "a", "A", "cat", "end.", "end"]
+PAGE_FORMS = {
+    "objects": lambda page: json.dumps([{"word": w, "bbox": [1, 2, 300, 40], "strokes": s} for w, s in page]),
+    "lines": lambda page: "\n".join(f"{w}: {json.dumps(s)}" for w, s in page),
+    "headings": lambda page: "\n\n".join(f"**{w}**\n{json.dumps(s)}" for w, s in page),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(PAGE_WORDS), st.booleans()), min_size=1, max_size=8),
+    st.sampled_from(sorted(PAGE_FORMS)),
+)
+def test_a_page_with_words_left_out_gives_no_word_the_ink_of_another(words, form):
+    asked = [word for word, _ in words]
+    ink = [[[[10 * k + 5, 20], [10 * k + 9, 31 + k]]] for k in range(len(words))]
+    page = [(word, ink[k]) for k, (word, answered) in enumerate(words) if answered]
+    found = parse(PAGE_FORMS[form](page), frame="sent-px", sent_size=(300, 200), stop_reason="end", words=asked)
+    for k, word in found.words.items():
+        assert [s.tolist() for s in word.strokes] in ([], ink[k])
+    if len(page) == len(words):
+        assert len(found.words) == len(words)
 
 
 def test_many_words_are_aligned_in_time():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from inktraj.evaluation.views import Place
@@ -41,20 +42,23 @@ class AnyTask(Protocol):
         """Unique among the tasks of one variant."""
 
 
-class Prepared(Protocol):
-    """A request that is ready to be sent."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that is ready to be sent.
 
-    @property
-    def request(self) -> Request:
-        """What is sent."""
+    Parameters
+    ----------
+    request
+        What is sent.
+    key
+        Of everything that decides the answer: model, prompt, images and settings.
+    place
+        Sizes of the image as sent and as it was, and where it lies on its page; zeros where there is no image.
+    """
 
-    @property
-    def key(self) -> str:
-        """Of everything that decides the answer."""
-
-    @property
-    def place(self) -> Place:
-        """Sizes of the image as sent and as it was, and where it lies on its page."""
+    request: Request
+    key: str
+    place: Place
 
 
 TaskT = TypeVar("TaskT", bound=AnyTask)

@@ -22,7 +22,8 @@ from inktraj.evaluation.prompts import (
     points_text,
     task_text,
 )
-from inktraj.evaluation.views import Place, View, view_page, view_word
+from inktraj.evaluation.requests import Prepared
+from inktraj.evaluation.views import View, view_page, view_word
 from inktraj.parse import CoordinateFrame
 from inktraj.vlm import VLM, Part, Picture, Request, Text
 
@@ -51,18 +52,6 @@ class Task:
         return self.samples[0].id if len(self.samples) == 1 else self.samples[0].page_id
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that is ready to be sent, its key, and where its image lies on the page.
-
-    The key is of everything that decides the answer: model, prompt, images and settings.
-    """
-
-    request: Request
-    key: str
-    place: Place
-
-
 @dataclass
 class Asking:
     """Makes requests of tasks; thread-safe.
@@ -89,7 +78,7 @@ class Asking:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _shown: dict[tuple[str, str], tuple[tuple[Part, ...], str]] = field(default_factory=dict)
 
-    def __call__(self, task: Task) -> Asked:
+    def __call__(self, task: Task) -> Prepared:
         """Make the request; raises DataError where the page cannot be read."""
         sample = task.samples[0]
         view = self._view(sample)
@@ -109,7 +98,7 @@ class Asking:
         # Recorded replies are found by their sample, so two samples of one text on one page are not to be one.
         decides += "" if view.picture.data else task.name
         key = hashlib.sha256(decides.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return Asked(Request(SYSTEM, parts, *settings, key, task.name), key, view.place)
+        return Prepared(Request(SYSTEM, parts, *settings, key, task.name), key, view.place)
 
     def echo(self, task: Task) -> str:
         """Return the example's points as the task's request shows them; "" where it shows none."""

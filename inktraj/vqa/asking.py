@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from inktraj.errors import DataError
+from inktraj.evaluation.requests import Prepared
 from inktraj.evaluation.views import Place
 from inktraj.vlm import VLM, Part, Picture, Request, Text, make_picture
 from inktraj.vqa.benchmark import Benchmark, Image, Question, question_group
@@ -37,15 +38,6 @@ class Task:
     def name(self) -> str:
         """The question's id."""
         return self.samples[0].id
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that is ready to be sent; `place` has the sizes of the last image, zeros where there is none."""
-
-    request: Request
-    key: str
-    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +112,7 @@ class Asking:
     _pictures: OrderedDict[Image, tuple[Picture, str, Place]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, task: Task) -> Asked:
+    def __call__(self, task: Task) -> Prepared:
         """Make the request; raises DataError where an image is missing or cannot be read."""
         question = task.samples[0]
         shots = self.shots.of(question) if self.shots is not None else ()
@@ -144,7 +136,7 @@ class Asking:
             [self.model.describe(), question.id, message.system, told, settings], sort_keys=True, ensure_ascii=False
         )
         key = hashlib.sha256(decides.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return Asked(Request(message.system, tuple(parts), *settings, key, question.id), key, place)
+        return Prepared(Request(message.system, tuple(parts), *settings, key, question.id), key, place)
 
     @property
     def _blind(self) -> bool:

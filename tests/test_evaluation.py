@@ -642,6 +642,15 @@ def test_a_budget_is_kept(many, tmp_path, monkeypatch):
     assert found.costs["dollars"] < 0.2
 
 
+def test_answers_that_are_ok_in_part_are_counted(demo, tmp_path):
+    model = Scribble(demo, lambda text, request: f"[{text.strip('[]')}, (1, nan, 0)]")
+    found = evaluate_model(model, demo, tmp_path / "run", Plan(limit=3, placed=False))
+    assert found.rows[0].kinds["ok"] == 3
+    (warning,) = [warning for warning in found.warnings if "ok in part" in warning]
+    assert "scribble, sent-px: 3 answers" in warning
+    assert found.rows[0].outcomes[0].id in warning
+
+
 # ---------------------------------------------------------------- the command
 
 

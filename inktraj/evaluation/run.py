@@ -437,6 +437,12 @@ def _warnings(data: Dataset, rows: Sequence[Row]) -> list[str]:
                 f"{row.name}: {guessed} answers do not say where strokes begin; each was taken as one stroke, and what "
                 "counts strokes says nothing of them"
             )
+        in_part = [outcome for outcome in row.outcomes if outcome.ink is not None and outcome.dropped]
+        if in_part:
+            out.append(
+                f"{row.name}: {len(in_part)} answers are ok in part, or leave doubt of what they mean; the first, "
+                f"{in_part[0].id}: {in_part[0].reason}"
+            )
     return out
 
 

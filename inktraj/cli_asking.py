@@ -1,15 +1,20 @@
-"""Options of asking models, which ``inktraj eval`` and ``inktraj vqa`` share, and what they stand for."""
+"""What ``inktraj eval`` and ``inktraj vqa`` share of asking models: options, progress, and how Ctrl-C ends it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from inktraj.vlm import VLM
+    from inktraj.evaluation.asking import Tally
+    from inktraj.vlm import VLM, Retry
     from inktraj.vlm.retry import OnRetry
+
+SOME_FAILED, INTERRUPTED = 1, 130
 
 MaxConnectionsOption = Annotated[int, typer.Option(help="Requests at once.")]
 MaxCostOption = Annotated[float | None, typer.Option(help="Dollars of this run after which nothing more is asked.")]
@@ -53,3 +58,52 @@ def model_of(
         on_retry=on_retry,
         models=models,
     )
+
+
+def folder_part(name: str) -> str:
+    """Return the end of a name or path with letters, digits and ``-._`` only, for the name of a run folder."""
+    return "".join(c if c.isalnum() or c in "-._" else "-" for c in Path(name).name) or "run"
+
+
+@contextmanager
+def interruptible(folder: Path) -> Iterator[None]:
+    """End the command where Ctrl-C is pressed, and say what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"inktraj: interrupted; the replies that came are kept in {folder}, and the same command goes on", err=True
+        )
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def asking_bar() -> Iterator[tuple[Any, Callable[[Tally, int], None], OnRetry]]:
+    """Show replies, tokens, dollars and retries on standard error, a terminal.
+
+    Yields rich's ``Progress``, for more bars, and what is to be told how far asking is, of how many, and of retries.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[told]}")
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        asking = bar.add_task("asking", total=None, told="")
+        retries = 0
+
+        def progress(tally: Tally, total: int) -> None:
+            done = tally.recorded + tally.answered + tally.errors
+            cost = f", ${tally.dollars:.2f}" if tally.dollars else ""
+            told = f"{tally.input_tokens + tally.output_tokens:,} tokens{cost}" if tally.answered else ""
+            told += f", {retries} retries" if retries else ""
+            told += f", {tally.errors} errors" if tally.errors else ""
+            told += f" {tally.waiting} in batches" if tally.waiting else ""
+            bar.update(asking, completed=done, total=total, told=told)
+
+        def on_retry(retry: Retry) -> None:
+            nonlocal retries
+            retries += 1
+            if retry.wait >= 5:
+                bar.console.print(f"{retry.model}: {retry.error}; waiting {retry.wait:.0f} s", style="dim")
+
+        yield bar, progress, on_retry

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from inktraj.cli_asking import (
+    SOME_FAILED,
     AttemptsOption,
     BaseUrlOption,
     BatchOption,
@@ -24,6 +25,9 @@ from inktraj.cli_asking import (
     SendSeedOption,
     TemperatureOption,
     TimeoutOption,
+    asking_bar,
+    folder_part,
+    interruptible,
     model_of,
 )
 from inktraj.cli_scoring import (
@@ -41,9 +45,8 @@ from inktraj.errors import DataError
 
 if TYPE_CHECKING:
     from inktraj.evaluation import EvaluationRun, Watcher
-    from inktraj.vlm import Retry
-
-SOME_FAILED, INTERRUPTED = 1, 130
+    from inktraj.evaluation.asking import Tally
+    from inktraj.vlm.retry import OnRetry
 
 COMPILES = "the first run compiles, for up to a minute"
 
@@ -124,8 +127,8 @@ def evaluate(
     from inktraj.evaluation.summary import print_table
     from inktraj.scoring import Drawing
 
-    folder = out or Path(f"eval-{_safe(model)}-{_safe(data)}")
-    with _interruptible(folder), _watched(sys.stderr.isatty()) as (watcher, on_retry):
+    folder = out or Path(f"eval-{folder_part(model)}-{folder_part(data)}")
+    with interruptible(folder), _watched(sys.stderr.isatty()) as (watcher, on_retry):
         vlm = model_of(
             model,
             base_url=base_url,
@@ -203,63 +206,25 @@ def compare(
             write_text(target, text)
 
 
-def _safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-._" else "-" for c in Path(name).name if c != "/") or "run"
-
-
 @contextmanager
-def _interruptible(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(
-            f"inktraj: interrupted; the replies that came are kept in {folder}, and the same command goes on", err=True
-        )
-        raise typer.Exit(INTERRUPTED) from None
-
-
-@contextmanager
-def _watched(terminal: bool) -> Iterator[tuple[Watcher, Any]]:
-    """Progress on a terminal: replies, tokens, dollars, retries; then the stages of scoring."""
+def _watched(terminal: bool) -> Iterator[tuple[Watcher, OnRetry | None]]:
+    """Progress on a terminal: of asking, then of the stages of scoring."""
     from inktraj.evaluation import Watcher
 
     if not terminal:
         yield Watcher(), None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[told]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as bar:
-        asking = bar.add_task("asking", total=None, told="")
+    with asking_bar() as (bar, progress, on_retry):
         stages: dict[str, Any] = {}
-        waiting = [0]
 
         class Shown(Watcher):
-            def asking(self, tally: Any, total: int) -> None:
-                done = tally.recorded + tally.answered + tally.errors
-                cost = "" if not tally.dollars else f", ${tally.dollars:.2f}"
-                tokens = f"{tally.input_tokens + tally.output_tokens:,} tokens{cost}" if tally.answered else ""
-                retries = f", {waiting[0]} retries" if waiting[0] else ""
-                errors = f", {tally.errors} errors" if tally.errors else ""
-                batches = f" {tally.waiting} in batches" if tally.waiting else ""
-                bar.update(asking, completed=done, total=total, told=f"{tokens}{retries}{errors}{batches}")
+            def asking(self, tally: Tally, total: int) -> None:
+                progress(tally, total)
 
             def scoring(self, stage: str, done: int, total: int) -> None:
                 if stage not in stages:
                     stages[stage] = bar.add_task(stage, total=total, told="")
                 told = "" if done else COMPILES
                 bar.update(stages[stage], completed=done, total=total, told=told)
-
-        def on_retry(retry: Retry) -> None:
-            waiting[0] += 1
-            if retry.wait >= 5:
-                bar.console.print(f"{retry.model}: {retry.error}; waiting {retry.wait:.0f} s", style="dim")
 
         yield Shown(), on_retry

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from inktraj.cli_asking import (
+    SOME_FAILED,
     AttemptsOption,
     BaseUrlOption,
     BatchOption,
@@ -24,16 +25,15 @@ from inktraj.cli_asking import (
     SendSeedOption,
     TemperatureOption,
     TimeoutOption,
+    asking_bar,
+    folder_part,
+    interruptible,
     model_of,
 )
 from inktraj.errors import DataError
 
 if TYPE_CHECKING:
-    from inktraj.vlm import Retry
     from inktraj.vqa import Benchmark
-    from inktraj.vqa.run import Progress
-
-SOME_FAILED, INTERRUPTED = 1, 130
 
 app = typer.Typer(
     help="Document visual question answering: MTVQA, PalmLeaf-VQA, IndoTabVQA, or a benchmark of your own.",
@@ -107,9 +107,10 @@ def run(
     bench = _benchmark(benchmark, sts_model, sts_encoder, settings)
     prompts = list(bench.prompts) if prompt == ["all"] else prompt or [next(iter(bench.prompts))]
     several = len(set(prompts)) > 1
-    named = "-".join(_safe(part) for part in ("vqa", model, bench.name, *([] if several else prompts[:1])))
+    named = "-".join(folder_part(part) for part in ("vqa", model, bench.name, *([] if several else prompts[:1])))
     folder = out or Path(named)
-    with _interruptible(folder), _watched(sys.stderr.isatty()) as (progress, on_retry):
+    watched = asking_bar() if sys.stderr.isatty() else nullcontext((None, None, None))
+    with interruptible(folder), watched as (_, progress, on_retry):
         vlm = model_of(
             model,
             base_url=base_url,
@@ -292,50 +293,3 @@ def _told() -> Iterator[None]:
     except (OSError, UnicodeEncodeError) as err:
         why = err.strerror if isinstance(err, OSError) else f"{err}; is it UTF-8?"
         raise DataError(f"standard output: cannot be written ({why})") from err
-
-
-@contextmanager
-def _interruptible(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(
-            f"inktraj: interrupted; the replies that came are kept in {folder}, and the same command goes on", err=True
-        )
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-._" else "-" for c in Path(name).name) or "run"
-
-
-@contextmanager
-def _watched(terminal: bool) -> Iterator[tuple[Progress | None, Any]]:
-    """Progress on a terminal: replies, tokens, dollars, retries."""
-    if not terminal:
-        yield None, None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[told]}")
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        asking = bar.add_task("asking", total=None, told="")
-        retries = [0]
-
-        def progress(tally: Any, total: int) -> None:
-            done = tally.recorded + tally.answered + tally.errors
-            cost = f", ${tally.dollars:.2f}" if tally.dollars else ""
-            told = f"{tally.input_tokens + tally.output_tokens:,} tokens{cost}" if tally.answered else ""
-            told += f", {retries[0]} retries" if retries[0] else ""
-            told += f", {tally.errors} errors" if tally.errors else ""
-            told += f" {tally.waiting} in batches" if tally.waiting else ""
-            bar.update(asking, completed=done, total=total, told=told)
-
-        def on_retry(retry: Retry) -> None:
-            retries[0] += 1
-            if retry.wait >= 5:
-                bar.console.print(f"{retry.model}: {retry.error}; waiting {retry.wait:.0f} s", style="dim")
-
-        yield progress, on_retry

@@ -155,6 +155,18 @@ def test_differences_are_of_common_questions_and_of_whole_images(tmp_path):
     assert "| ok | 12 | 10 | 12 |" in text
 
 
+def test_of_several_answers_to_a_question_the_mean_is_compared(tmp_path):
+    first = scored(tmp_path / "a", [0] * 12)
+    items = load_benchmark("mtvqa").load(tmp_path / "copy-mtvqa", "test").items
+    given = [Prediction(q.id, text) for q in items for text in (q.golds[0], "-", "-", "-")]
+    outcome = score_predictions(given, "mtvqa", tmp_path / "copy-mtvqa", several=True)
+    (tmp_path / "x" / "a").mkdir(parents=True)
+    write_outcome(outcome, tmp_path / "x" / "a")
+    found = compare_runs([first, tmp_path / "x" / "a"])
+    assert (found.differences[1].difference, found.differences[1].count) == (0.25, 12)
+    assert [entry.name for entry in found.entries] == [f"predictions ({tmp_path / at})" for at in ("a", "x/a")]
+
+
 def test_runs_that_cannot_be_compared(tmp_path):
     run = scored(tmp_path / "a", [1, 0, 1])
     with pytest.raises(DataError, match="two runs at least, not 1"):

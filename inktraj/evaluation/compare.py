@@ -15,12 +15,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from inktraj.errors import DataError, ParseError
-from inktraj.evaluation.results import KINDS, RUN_FORMAT
+from inktraj.evaluation.results import KINDS, RUN, RUN_FORMAT
 from inktraj.evaluation.summary import HEADLINES, figure_of, heading
 from inktraj.evaluation.tables import Table, cell, escaped, interval, percent, printable, short
 from inktraj.io.files import read_text
@@ -28,7 +29,6 @@ from inktraj.metrics.statistics import PairedComparison
 from inktraj.scoring.scores import Scores, Twice
 from inktraj.scoring.writing import read_scores
 
-RUN = "run.json"
 FORMAT = "inktraj comparison 1"
 
 SIGNIFICANT = 0.05
@@ -204,7 +204,9 @@ def compare_runs(folders: Sequence[str | Path], *, figure: str = "dtw") -> Compa
     better = figure_of(figure).better
     if not better:
         raise DataError(f"{figure} is neither better when less nor when more, so nothing can be ranked by it")
-    entries = _named([entry for folder in dict.fromkeys(map(Path, folders)) for entry in _entries(folder)])
+    entries = [entry for folder in dict.fromkeys(map(Path, folders)) for entry in _entries(folder)]
+    names = told_apart([entry.name for entry in entries], [entry.folder for entry in entries])
+    entries = [replace(entry, name=name) for entry, name in zip(entries, names, strict=True)]
     if len(entries) < 2:
         raise DataError(f"a comparison needs two rows at least, and there are {len(entries)} in {len(folders)} runs")
     _check_comparable(entries)
@@ -286,14 +288,7 @@ def _unlike(first: Entry, other: Entry) -> Iterator[str]:
 
 def _entries(folder: Path) -> Iterator[Entry]:
     """Read a run's rows; raises DataError where it is none, or was written by another version."""
-    place = folder / RUN
-    if not place.is_file():
-        what = "no such folder" if not folder.is_dir() else f"it has no {RUN}; expected the folder of a finished run"
-        raise DataError(f"{folder}: {what}")
-    try:
-        run = json.loads(read_text(place))
-        if run["format"] != RUN_FORMAT:
-            raise ParseError(f"{place}: in the form {run['format']!r}, expected {RUN_FORMAT!r}; of another version?")
+    with read_run(folder, RUN_FORMAT) as run:
         rows = [
             (
                 str(row["model"]),
@@ -305,17 +300,43 @@ def _entries(folder: Path) -> Iterator[Entry]:
             )
             for row in run["rows"]
         ]
-    except ParseError:
-        raise
-    except (KeyError, TypeError, ValueError) as err:
-        raise ParseError(f"{place}: not what a run wrote ({type(err).__name__}: {err})") from err
     for model, frame, native, kinds, resolved, file in rows:
         scores = read_scores(folder / file)
         name = f"{model}, {frame}" if frame else model
         yield Entry(name, folder, model, frame, native, kinds, tuple(resolved), scores, scores.figures)
 
 
-def _named(entries: Sequence[Entry]) -> list[Entry]:
-    """Give entries of one name that of their run besides."""
-    count = Counter(entry.name for entry in entries)
-    return [replace(e, name=f"{e.name} ({e.folder.name})") if count[e.name] > 1 else e for e in entries]
+@contextmanager
+def read_run(folder: Path, form: str) -> Iterator[dict[str, Any]]:
+    """Read a run's record, and tell of what is missing or of another kind where it is taken apart.
+
+    Raises
+    ------
+    DataError
+        There is no finished run.
+    ParseError
+        The record is damaged, or in another form than `form`.
+    """
+    place = folder / RUN
+    if not place.is_file():
+        what = "no such folder" if not folder.is_dir() else f"it has no {RUN}; expected the folder of a finished run"
+        raise DataError(f"{folder}: {what}")
+    try:
+        run = json.loads(read_text(place))
+        if run["format"] != form:
+            raise ParseError(f"{place}: in the form {run['format']!r}, expected {form!r}; of another version?")
+        yield run
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError, RecursionError) as err:
+        raise ParseError(f"{place}: not what a run wrote ({type(err).__name__}: {err})") from err
+
+
+def told_apart(names: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """Return names of runs, those of one name with what of their folders tells them apart."""
+    count = Counter(names)
+    ends = Counter((name, folder.name) for name, folder in zip(names, folders, strict=True))
+    return [
+        name if count[name] == 1 else f"{name} ({folder.name if ends[name, folder.name] == 1 else folder})"
+        for name, folder in zip(names, folders, strict=True)
+    ]

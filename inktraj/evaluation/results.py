@@ -14,6 +14,9 @@ from inktraj.ink import Ink
 from inktraj.scoring import Scores
 from inktraj.vlm import Reply
 
+RUN = "run.json"
+"""The file of a run folder that tells of the run."""
+
 RUN_FORMAT = "inktraj evaluation 1"
 """How the files of a run folder name their form."""
 

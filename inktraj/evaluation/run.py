@@ -33,7 +33,7 @@ from inktraj.evaluation.outcomes import outcomes_of
 from inktraj.evaluation.placement import best_placement
 from inktraj.evaluation.plan import AskingPlan, ask, check_least, costs_of
 from inktraj.evaluation.prompts import Prompt
-from inktraj.evaluation.results import RUN_FORMAT, EvaluationRun, Outcome, Row
+from inktraj.evaluation.results import RUN, RUN_FORMAT, EvaluationRun, Outcome, Row
 from inktraj.evaluation.tasks import Asking, Task, tasks_of
 from inktraj.io import InkRecord, write_ink
 from inktraj.io.files import write_bytes, write_text
@@ -50,8 +50,6 @@ from inktraj.vlm.table import UNKNOWN_FRAME
 
 if TYPE_CHECKING:
     from inktraj.style import StyleModel
-
-RESULTS = "run.json"
 
 MAX_TOKENS = 8192
 """Tokens of an answer at most: 430 points, as an inkGround word has, are some 4,000."""
@@ -486,9 +484,7 @@ def _write(run: EvaluationRun) -> None:
         "stopped": run.stopped,
         "warnings": list(run.warnings),
     }
-    write_bytes(
-        run.folder / RESULTS, json.dumps(record, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    )
+    write_bytes(run.folder / RUN, json.dumps(record, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"))
     told = tell(run)
     write_bytes(run.folder / "summary.md", summary_markdown(run, told).encode("utf-8", "backslashreplace"))
     write_report(run, told)

@@ -6,18 +6,16 @@ bootstrap over the questions that both have an answer to, whole images drawn; p-
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from inktraj.errors import DataError, ParseError
-from inktraj.evaluation.compare import RUN, SIGNIFICANT, holm
+from inktraj.errors import DataError
+from inktraj.evaluation.compare import SIGNIFICANT, holm, read_run, told_apart
 from inktraj.evaluation.tables import Table, escaped, printable
-from inktraj.io.files import read_text, write_bytes
-from inktraj.metrics.statistics import PairedComparison, Summary, paired_bootstrap
+from inktraj.io.files import write_bytes
+from inktraj.metrics.statistics import PairedComparison, Summary, mean, paired_bootstrap
 from inktraj.vqa.benchmark import Figure, Quoted
 from inktraj.vqa.records import read_records
 from inktraj.vqa.results import FORMAT, PER_CATEGORY, SCORES, STATUSES, csv_bytes
@@ -28,7 +26,10 @@ COMPARISON = "comparison.md"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One run: its name and folder, what its ``run.json`` holds, and by question its image and the first figure."""
+    """One run: its name and folder, what its ``run.json`` holds, and by question its image and the first figure.
+
+    Of a question with several answers the figure is their mean.
+    """
 
     name: str
     folder: Path
@@ -118,7 +119,9 @@ def compare_runs(folders: Sequence[str | Path]) -> Comparison:
         There are fewer than two, one is no finished run, or they are of several benchmarks, parts of the data, or
         versions of the rules.
     """
-    entries = _named([_entry(folder) for folder in dict.fromkeys(map(Path, folders))])
+    read = [_entry(folder) for folder in dict.fromkeys(map(Path, folders))]
+    names = told_apart([entry.name for entry in read], [entry.folder for entry in read])
+    entries = [replace(entry, name=name) for entry, name in zip(read, names, strict=True)]
     if len(entries) < 2:
         raise DataError(f"a comparison needs two runs at least, not {len(entries)}")
     first = entries[0]
@@ -174,28 +177,15 @@ def _group_cell(figure: Figure, group: Mapping[str, Any] | None) -> str:
 
 
 def _entry(folder: Path) -> Entry:
-    place = folder / RUN
-    if not place.is_file():
-        what = "no such folder" if not folder.is_dir() else f"it has no {RUN}; expected the folder of a finished run"
-        raise DataError(f"{folder}: {what}")
-    try:
-        run = json.loads(read_text(place))
-        if run["format"] != FORMAT:
-            raise ParseError(f"{place}: in the form {run['format']!r}, expected {FORMAT!r}")
+    with read_run(folder, FORMAT) as run:
         first = next(iter(run["figures"]), None)
         if first is None:
             raise DataError(f"{folder}: no question of this run could be asked, so there is nothing to compare")
-        rows = [record for _, record in read_records(folder / SCORES) if record["status"] != "error"]
+        images: dict[str, str] = {}
+        values: dict[str, list[float | None]] = {}
+        for _, row in read_records(folder / SCORES):
+            if row["status"] != "error":
+                images[row["id"]] = row["image"]
+                values.setdefault(row["id"], []).append(row[first])
         name = f"{run['system']}, {run['prompt']}" if run["prompt"] else run["system"]
-        images, values = ({row["id"]: row[key] for row in rows} for key in ("image", first))
-    except (KeyError, TypeError, ValueError, RecursionError) as err:
-        if isinstance(err, DataError):
-            raise
-        raise ParseError(f"{place}: not what a run wrote ({type(err).__name__}: {err})") from err
-    return Entry(name, folder, run, images, values)
-
-
-def _named(entries: Sequence[Entry]) -> list[Entry]:
-    """Give entries of one name that of their folder besides."""
-    count = Counter(entry.name for entry in entries)
-    return [replace(e, name=f"{e.name} ({e.folder.name})") if count[e.name] > 1 else e for e in entries]
+    return Entry(name, folder, run, images, {id: v[0] if len(v) == 1 else mean(v) for id, v in values.items()})

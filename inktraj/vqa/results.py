@@ -17,6 +17,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from inktraj.evaluation.results import RUN
 from inktraj.io.files import write_bytes
 from inktraj.metrics.statistics import Summary, bootstrap, group_places, summarize_all
 from inktraj.vlm import Reply
@@ -274,7 +275,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> None:
         if extra.file:
             write_bytes(folder / extra.file, csv_bytes([extra.head, *extra.rows]))
     record = json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str)
-    write_bytes(folder / "run.json", record.encode("utf-8", "backslashreplace"))
+    write_bytes(folder / RUN, record.encode("utf-8", "backslashreplace"))
     write_bytes(folder / "summary.md", summary_markdown(outcome).encode("utf-8", "backslashreplace"))
     write_bytes(folder / "report.html", report_html(outcome).encode("utf-8", "backslashreplace"))
 

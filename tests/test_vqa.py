@@ -392,6 +392,7 @@ def test_recorded_replies_are_scored_without_images(copy, tmp_path):
     outcome = run_benchmark(f"replay:{tmp_path / 'replies.jsonl'}", "mtvqa", copy, tmp_path / "run")
     assert (outcome.counts["ok"], outcome.counts["error"]) == (11, 1)
     assert outcome.system == "m, replayed"
+    assert "- dollars: not known\n" in (tmp_path / "run" / "summary.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from typing import Any
 from inktraj.errors import DataError, ParseError
 from inktraj.evaluation.results import KINDS, RUN, RUN_FORMAT
 from inktraj.evaluation.summary import HEADLINES, figure_of, heading
-from inktraj.evaluation.tables import Table, cell, escaped, interval, percent, printable, short
+from inktraj.evaluation.tables import Table, cell, escaped, interval, percent, say, short
 from inktraj.io.files import read_text
 from inktraj.metrics.statistics import PairedComparison
 from inktraj.scoring.scores import Scores, Twice
@@ -169,7 +169,7 @@ class Comparison:
         """Print it on a ``rich.console.Console``."""
         self.table.print(console)
         for note in self.notes:
-            console.print(printable(note), markup=False, highlight=False, soft_wrap=True)
+            say(console, note)
 
 
 def _told(difference: Difference | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from inktraj.errors import DataError
 from inktraj.evaluation.published import NOTE, PUBLISHED, SOURCE
 from inktraj.evaluation.results import KINDS, EvaluationRun, Row
-from inktraj.evaluation.tables import Table, cell, escaped, percent, printable
+from inktraj.evaluation.tables import Table, cell, escaped, flat, percent, say
 from inktraj.scoring.figures import FIGURES, Figure
 from inktraj.scoring.scores import Twice
 from inktraj.scoring.writing import group_table
@@ -161,32 +161,12 @@ def method(run: EvaluationRun) -> Iterator[str]:
 
 def costs(run: EvaluationRun) -> list[tuple[str, str]]:
     """Return name and text of all costs."""
-    return list(_flat(run.costs, "not known"))
+    return list(flat(run.costs, "not known"))
 
 
 def settings(run: EvaluationRun) -> list[tuple[str, str]]:
     """Return name and text of all settings but the signatures, which `method` gives."""
-    return list(_flat({name: value for name, value in run.settings.items() if name != "signatures"}, "none"))
-
-
-def _flat(values: Mapping[str, Any], none: str, before: str = "") -> Iterator[tuple[str, str]]:
-    """Return name and text of all values of nested tables; `none` stands for None."""
-    for name, value in values.items():
-        label = f"{before}{name.replace('_', ' ')}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, none, f"{label}: ")
-        elif isinstance(value, list | tuple):
-            yield label, ", ".join(map(str, value)) or "none"
-        else:
-            yield label, none if value is None else _told(label, value)
-
-
-def _told(label: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"${value:,.4f}" if "dollars" in label else f"{value:.6g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return list(flat({name: value for name, value in run.settings.items() if name != "signatures"}, "none"))
 
 
 def title(run: EvaluationRun) -> str:
@@ -236,18 +216,14 @@ def print_table(run: EvaluationRun, console: Any, rows: Sequence[Told] | None = 
     """
     rows = tell(run) if rows is None else rows
     for line in (title(run), *facts(run)):
-        _say(console, line)
+        say(console, line)
     for table in tables(rows):
         table.print(console)
     for line in method(run):
-        _say(console, line)
+        say(console, line)
     for label, text in costs(run):
-        _say(console, f"{label}: {text}")
+        say(console, f"{label}: {text}")
     for warning in warnings(run):
-        _say(console, f"warning: {warning}")
+        say(console, f"warning: {warning}")
     published_table().print(console)
-    _say(console, NOTE)
-
-
-def _say(console: Any, line: str) -> None:
-    console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+    say(console, NOTE)

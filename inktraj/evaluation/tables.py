@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,3 +104,28 @@ def cell(summary: Summary | None) -> str:
     if summary is None:
         return ""
     return f"{short(summary.mean)}\n{interval(summary.low, summary.high)}".rstrip()
+
+
+def flat(values: Mapping[str, Any], none: str, before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield name and text of all values of nested tables, such as costs and settings; `none` stands for None."""
+    for name, value in values.items():
+        label = f"{before}{name.replace('_', ' ')}"
+        if isinstance(value, Mapping):
+            yield from flat(value, none, f"{label}: ")
+        elif isinstance(value, list | tuple):
+            yield label, ", ".join(map(str, value)) or "none"
+        else:
+            yield label, none if value is None else _told(label, value)
+
+
+def _told(label: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"${value:,.4f}" if "dollars" in label else f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def say(console: Any, line: str) -> None:
+    """Print a line on a console (rich's) as it is, but for characters that would steer the terminal."""
+    console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from inktraj.errors import DataError
 from inktraj.evaluation.compare import SIGNIFICANT, holm, read_run, told_apart
-from inktraj.evaluation.tables import Table, escaped, printable
+from inktraj.evaluation.tables import Table, escaped, say
 from inktraj.io.files import write_bytes
 from inktraj.metrics.statistics import PairedComparison, Summary, mean, paired_bootstrap
 from inktraj.vqa.benchmark import Figure, Quoted
@@ -100,7 +100,7 @@ class Comparison:
         for table in self.tables:
             table.print(console)
         for note in self.notes:
-            console.print(printable(note), markup=False, highlight=False, soft_wrap=True)
+            say(console, note)
 
     def write(self, folder: Path) -> None:
         """Write ``comparison.md``, and ``per_category_metrics.csv`` with the rows of all runs."""

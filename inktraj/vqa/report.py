@@ -19,10 +19,10 @@ from inktraj.vqa.benchmark import Result, group_of
 from inktraj.vqa.results import STATUSES, Outcome
 from inktraj.vqa.summary import (
     NOTE,
+    accounts,
     facts,
     label,
     method,
-    pairs,
     quoted_tables,
     tables,
     title,
@@ -95,10 +95,9 @@ def _cell(text: str) -> str:
 
 def _method(outcome: Outcome) -> str:
     parts = [_list(list(method(outcome)))]
-    for name, values in (("Costs", outcome.costs), ("Settings", outcome.settings)):
-        rows = "".join(f"<dt>{escape(told)}</dt><dd>{escape(text)}</dd>" for told, text in pairs(dict(values)))
-        if rows:
-            parts.append(f"<h3>{name}</h3><dl>{rows}</dl>")
+    for heading, values in accounts(outcome).items():
+        rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in values)
+        parts.append(f"<h3>{heading}</h3><dl>{rows}</dl>")
     return "".join(parts)
 
 

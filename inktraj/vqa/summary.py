@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inktraj.evaluation.tables import Table, escaped, printable
+from inktraj.evaluation.tables import Table, escaped, flat, say
 from inktraj.metrics.statistics import Summary
 from inktraj.vqa.benchmark import Extra, Figure, Quoted
 from inktraj.vqa.results import STATUSES, Outcome
@@ -133,14 +133,13 @@ def quoted_table(quoted: Quoted) -> tuple[Table, str]:
     return Table(f"{quoted.title} ({quoted.source})", quoted.head, quoted.rows), quoted.note
 
 
-def pairs(values: Any, before: str = "") -> Iterator[tuple[str, str]]:
-    """Return name and text of all values of nested tables."""
-    for name, value in values.items():
-        told = f"{before}{name.replace('_', ' ')}"
-        if isinstance(value, dict):
-            yield from pairs(value, f"{told}: ")
-        else:
-            yield told, "none" if value is None else _text(value)
+def accounts(outcome: Outcome) -> dict[str, list[tuple[str, str]]]:
+    """Return name and text of all costs and settings, under a heading each; what is empty is left out."""
+    told = {
+        "Costs": list(flat(outcome.costs, "not known")),
+        "Settings": list(flat(outcome.settings, "none")),
+    }
+    return {heading: values for heading, values in told.items() if values}
 
 
 def summary_markdown(outcome: Outcome) -> str:
@@ -152,9 +151,8 @@ def summary_markdown(outcome: Outcome) -> str:
         parts += [f"## {escaped(table.title)}", "", *table.markdown(), ""]
     parts += [NOTE, "", "## How it was measured", ""]
     parts += [f"- `{line}`" if "|" in line else f"- {escaped(line)}" for line in method(outcome)]
-    for name, values in (("Costs", outcome.costs), ("Settings", outcome.settings)):
-        if values:
-            parts += ["", f"## {name}", "", *_items(f"{told}: {text}" for told, text in pairs(dict(values)))]
+    for heading, values in accounts(outcome).items():
+        parts += ["", f"## {heading}", "", *_items(f"{name}: {text}" for name, text in values)]
     for table, note in quoted_tables(outcome):
         parts += ["", f"## {escaped(table.title)}", "", escaped(note), "", *table.markdown()]
     return "\n".join([*parts, ""])
@@ -163,23 +161,21 @@ def summary_markdown(outcome: Outcome) -> str:
 def print_tables(outcome: Outcome, console: Any) -> None:
     """Print the tables, and what must be known to read them, on a ``rich.console.Console``."""
     for line in (title(outcome), *facts(outcome)):
-        _say(console, line)
+        say(console, line)
     for table in tables(outcome):
         table.print(console)
     for signature in outcome.benchmark.signatures():
-        _say(console, str(signature))
-    for told, text in pairs(dict(outcome.costs)):
-        _say(console, f"{told}: {text}")
+        say(console, str(signature))
+    for name, text in accounts(outcome).get("Costs", ()):
+        say(console, f"{name}: {text}")
     for warning in warnings(outcome):
-        _say(console, f"warning: {warning}")
-    _say(console, NOTE)
+        say(console, f"warning: {warning}")
+    say(console, NOTE)
 
 
 def _text(value: Any) -> str:
     if value is None:
         return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4f}".rstrip("0").rstrip(".")
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -187,7 +183,3 @@ def _text(value: Any) -> str:
 
 def _items(lines: Any) -> Iterator[str]:
     return (f"- {escaped(line)}" for line in lines)
-
-
-def _say(console: Any, line: str) -> None:
-    console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

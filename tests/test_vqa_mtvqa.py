@@ -156,9 +156,20 @@ def test_vlmevalkits_table(tmp_path):
     assert found.items[3].golds == ('say "vier"',)
     shades = [q.image.pixels()[0, 0, 0] for q in found.items[:5]]
     assert shades == [20, 20, 40, 40, 60]
+    # Questions to one image share it, whether rows refer to each other or repeat it.
+    assert [found.items[k].image is found.items[0].image for k in (1, 2)] == [True, False]
+    assert found.items[2].image is found.items[3].image
+    assert found.items[7].image is found.items[3].image
     assert found.items[5].image is None
     with pytest.raises(DataError, match="no row with the index '99'"):
         found.items[6].image.pixels()
+    with open(tmp_path / "MTVQA_TEST.tsv", "a", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t").writerow(
+            ("7", base64.b64encode(vqa_copies.png(90)).decode(), "id?", "ja", "DE")
+        )
+    items = MTVQA().load(tmp_path, "test").items
+    assert [items[k].image.pixels()[0, 0, 0] for k in (0, -1)] == [20, 90]  # an index given twice
+    assert items[0].about != items[-1].about
     notes = " ".join(found.notes)
     for told in ("1 records have no image", "1 golds are empty", "1 questions are in none of the nine languages"):
         assert told in notes

@@ -185,8 +185,7 @@ class _Found:
     def read(self, path: Path, split: str) -> None:
         """Add a file's questions."""
         heavy = _binary_columns(path) if path.suffix.lower() == ".parquet" else []
-        cells: Cells | None = None
-        rows: dict[str, int] = {}
+        shared: _Shared | None = None
         for row, (where, record) in enumerate(read_records(path, without=heavy)):
             if row == 0:
                 self.layout.require(record, ("id", "language"), where)
@@ -194,35 +193,29 @@ class _Found:
                     self.layout.require(record, ("question", "answer"), where)
                 self.renamed += self.layout.absent({**record, **dict.fromkeys(heavy)}, ["image"], path.name)
                 column = next((name for name in self.layout.fields["image"] if name in heavy or name in record), None)
-                cells = Cells(path, column) if column is not None else None
+                shared = _Shared(path.name, Cells(path, column)) if column is not None else None
             id = text_of(self.layout.value(record, "id")) or f"row{row + 1}"
             image: Image | None = None
-            if cells is not None and heavy:
-                image = Image(f"{path.name}, {id}", partial(_cell_bytes, cells, row, where, self.folder))
-            elif cells is not None:
-                image = self._image(path, record, id, cells, rows, row)
+            if shared is not None and heavy:
+                image = Image(f"{path.name}, {id}", partial(_cell_bytes, shared.cells, row, where, self.folder))
+            elif shared is not None:
+                image = self._image(record, id, shared, row)
             self.counts["no image"] += image is None
             language = (text_of(self.layout.value(record, "language")) or "").strip().upper()
-            named = text_of(self.layout.value(record, "image")) if cells is not None and image is None else None
+            named = text_of(self.layout.value(record, "image")) if shared is not None and image is None else None
             about = image.name if image is not None else named or f"{path.name}, {id}"
             self._take(record, where, id, image, about, _ALIASES.get(language, language), split)
 
-    def _image(
-        self, path: Path, record: Mapping[str, Any], id: str, cells: Cells, rows: dict[str, int], row: int
-    ) -> Image | None:
+    def _image(self, record: Mapping[str, Any], id: str, shared: _Shared, row: int) -> Image | None:
         """Return the image that a row names by a path, holds in base64, or shares with another row."""
-        value = text_of(self.layout.value(record, "image"))
-        if value is None or not value.strip():
+        value = (text_of(self.layout.value(record, "image")) or "").strip()
+        if not value:
             return None
-        value = value.strip()
         if len(value) < _LONGEST_PATH and (file := find_image(self.folder, value)):
             return Image(value, file)
-        index = value
         if len(value) > _REFERENCE:
-            rows[id], index = row, id
-        elif not value.isalnum():
-            return None  # the path of a file that is not there
-        return Image(f"{path.name}, index {index}", partial(_row_bytes, cells, rows, index, path.name))
+            return shared.add(value, id, row)
+        return shared.image(value) if value.isalnum() else None  # else the path of a file that is not there
 
     def _take(
         self, record: Mapping[str, Any], where: str, id: str, image: Image | None, about: str, language: str, split: str
@@ -296,11 +289,30 @@ class _Found:
                 yield f"the {split} split has {count:,} questions here; {published:,} were published"
 
 
-def _row_bytes(cells: Cells, rows: Mapping[str, int], id: str, where: str) -> bytes:
-    """Return the image of the row of this index; `rows` is complete once the file was read."""
-    if id not in rows:
-        raise DataError(f"{where}: no row with the index {id!r} holds an image")
-    return image_bytes(cells(rows[id]), f"{where}, index {id}")
+class _Shared:
+    """The images that stand in a TSV file: rows name that of another row by its index, or repeat it."""
+
+    def __init__(self, file: str, cells: Cells) -> None:
+        self.file, self.cells = file, cells
+        self.rows: dict[str, int] = {}
+        self._first: dict[int, str] = {}
+        self._images: dict[str, Image] = {}
+
+    def add(self, value: str, id: str, row: int) -> Image:
+        """Note that a row holds an image, and return it: that of the first row which holds the same."""
+        index = self._first.setdefault(hash(value), id if id not in self.rows else f"{id}, row {row + 1}")
+        for name in (index, id):
+            self.rows.setdefault(name, row)
+        return self.image(index)
+
+    def image(self, index: str) -> Image:
+        """Return the image of the row of this index, which may come later in the file."""
+        return self._images.setdefault(index, Image(f"{self.file}, index {index}", partial(self._bytes, index)))
+
+    def _bytes(self, index: str) -> bytes:
+        if index not in self.rows:
+            raise DataError(f"{self.file}: no row with the index {index!r} holds an image")
+        return image_bytes(self.cells(self.rows[index]), f"{self.file}, index {index}")
 
 
 def _cell_bytes(cells: Cells, row: int, where: str, folder: Path) -> bytes:

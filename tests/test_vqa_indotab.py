@@ -242,6 +242,7 @@ def test_a_refusal_in_words_is_told_and_changes_no_figure(tmp_path):
         ("Maaf, saya tidak dapat membacanya.", "refused", 0),
         ("Maaf, mungkin 5", "ok", 1),
         ("6", "ok", 0),
+        (".,", "empty", 0),
     ):
         found = bench.score(said, question)
         assert (found.status, found.values["in_match"]) == (status, right)

@@ -81,6 +81,8 @@ def test_the_quoted_averages_are_those_of_the_quoted_languages():
         ("I can't stop", "I can't stop", "ok", 1),
         ("I can't. Stop", "I can't. Stop", "ok", 0),  # wrong by the official scorer only, which keeps the gold's dot
         ("Bergamo", "Milano", "ok", 0),
+        ("Bergamo", " ... ", "empty", 0),  # nothing is left of it
+        ("", "...", "ok", 1),
     ],
 )
 def test_a_refusal_in_words_is_told_and_changes_no_figure(gold, answer, status, right):

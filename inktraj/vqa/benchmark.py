@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from inktraj.errors import DataError
 from inktraj.metrics.signature import Signature
+from inktraj.parse.refusals import is_refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -342,6 +343,15 @@ class Benchmark:
             )
             for f in self.figures
         ]
+
+
+def status_of(prediction: str, normalized: str, *, right: bool) -> Literal["ok", "empty", "refused"]:
+    """Say what became of an answer that may be anything: what some scorer calls right is ok whatever else it says."""
+    if right:
+        return "ok"
+    if not normalized:
+        return "empty"
+    return "refused" if is_refusal(prediction) else "ok"
 
 
 def group_of(result: Result, breakdown: str) -> str:

@@ -26,8 +26,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from inktraj.parse.refusals import is_refusal
-from inktraj.vqa.benchmark import Benchmark, Extra, Figure, Question, Questions, Result, Scored, Skipped
+from inktraj.vqa.benchmark import Benchmark, Extra, Figure, Question, Questions, Result, Scored, Skipped, status_of
 from inktraj.vqa.manifest import Layout, read_layout
 from inktraj.vqa.pairs import Pair, read_pairs
 from inktraj.vqa.records import text_of
@@ -269,9 +268,8 @@ def _score(prediction: str, question: Question) -> Scored:
         "in_match_tokens": float(tokens),
         "other_script": None if other is None else float(other),
     }
-    return Scored(
-        values, normalize(prediction), "refused" if not found and is_refusal(prediction) else "ok", tuple(flags)
-    )
+    compared = normalize(prediction)
+    return Scored(values, compared, status_of(prediction, compared, right=found), tuple(flags))
 
 
 def _disagreements(results: Sequence[Result]) -> tuple[int, ...]:

@@ -22,8 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from inktraj.errors import DataError
-from inktraj.parse.refusals import is_refusal
-from inktraj.vqa.benchmark import Benchmark, Figure, Image, Question, Questions, Quoted, Scored, Skipped
+from inktraj.vqa.benchmark import Benchmark, Figure, Image, Question, Questions, Quoted, Scored, Skipped, status_of
 from inktraj.vqa.manifest import Layout, read_layout
 from inktraj.vqa.records import Cells, find_image, image_bytes, read_records, text_of
 
@@ -143,8 +142,8 @@ class MTVQA(Benchmark):
             golds = tuple(unicodedata.normalize("NFC", gold) for gold in question.golds)
             if values != _values(unicodedata.normalize("NFC", prediction), golds):
                 flags += ("unicode-form-decides",)
-        refused = not any(values.values()) and is_refusal(prediction)
-        return Scored(values, _without_dots(prediction), "refused" if refused else "ok", flags)
+        compared = _without_dots(prediction)
+        return Scored(values, compared, status_of(prediction, compared, right=any(values.values())), flags)
 
 
 def _without_dots(text: str) -> str:

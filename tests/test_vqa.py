@@ -335,6 +335,8 @@ def test_no_answer_is_incorrect_and_an_error_is_none(copy, tmp_path):
         assert any("2 questions could not be asked" in warning for warning in outcome.warnings)
         rows = [json.loads(line) for line in (tmp_path / "run" / "samples.jsonl").read_text("utf-8").splitlines()]
         assert {row["ids"][0] for row in rows if row["stop_reason"] == "refusal"} == {"AR-0-1"}
+        again = score_predictions(tmp_path / "run", "mtvqa", copy)
+        assert (again.counts, again.figures, again.system) == (outcome.counts, outcome.figures, "run")
         errors = (tmp_path / "run" / "errors.jsonl").read_text("utf-8").splitlines()
         assert sorted(json.loads(line)["ids"][0] for line in errors) == ["JA-4-1", "JA-4-2"]
 
@@ -462,7 +464,7 @@ def test_what_does_not_match_is_told(copy):
     found = predictions_of(copy)
     given = [Prediction(id, text) for id, text in list(found.items())[:6]]
     given += [Prediction("XX-1-1", "a"), given[0], Prediction(list(found)[6], " "), Prediction(list(found)[7], None)]
-    given += [Prediction(list(found)[8], None, error="503"), Prediction(list(found)[9], "no", refused=True)]
+    given += [Prediction(list(found)[8], None, error="503"), Prediction(list(found)[9], "no", "refusal")]
     outcome = score_predictions(given, "mtvqa", copy)
     counts = {status: n for status, n in outcome.counts.items() if n}
     assert counts == {"ok": 6, "empty": 2, "refused": 1, "missing": 2, "error": 1}
@@ -501,6 +503,16 @@ def test_predictions_of_something_else(copy, tmp_path):
     (tmp_path / "p.jsonl").write_text('{"id": null, "answer": "a"}\n', "utf-8")
     with pytest.raises(DataError, match="line 1 has no id"):
         read_predictions(tmp_path / "p.jsonl")
+
+
+def test_true_answers_are_not_taken_for_predictions(copy, tmp_path):
+    path = tmp_path / "p.jsonl"
+    rows = [{"id": id, "question": "?", "answer": text, "said": "no"} for id, text in predictions_of(copy).items()]
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    with pytest.raises(DataError, match="may be the true one"):
+        score_predictions(path, "mtvqa", copy)
+    assert score_predictions(path, "mtvqa", copy, answer_field="said").figures[0].micro.mean == 0
+    assert score_predictions(path, "mtvqa", copy, answer_field="answer").figures[0].micro.mean == 1
 
 
 def test_no_predictions_are_no_scores(copy, tmp_path):

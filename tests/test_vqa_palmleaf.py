@@ -495,7 +495,7 @@ def test_answers_that_say_nothing_are_counted_and_logged_each_by_its_name(tmp_pa
     questions = [q for q in PalmLeafVQA().load(tmp_path / "data", "test").items if q.kind == "count"]
     said = ["5", "", "...", "I cannot count them.", "4-5", None]
     given = [Prediction(q.id, text) for q, text in zip(questions, said, strict=False)]
-    given += [Prediction(questions[6].id, "5", refused=True), Prediction(questions[7].id, None, error="503")]
+    given += [Prediction(questions[6].id, "5", "refusal"), Prediction(questions[7].id, None, error="503")]
     outcome = score_predictions(given, "palmleaf-vqa", tmp_path / "data", answered_only=True)
     write_outcome(outcome, tmp_path)
     assert {status: n for status, n in outcome.counts.items() if n} == {

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from inktraj.errors import DataError
-from inktraj.evaluation.journal import REPLIES
+from inktraj.evaluation.journal import ERRORS, REPLIES
 from inktraj.vqa.benchmark import Benchmark, Question, Status
 from inktraj.vqa.records import read_records, text_of
 from inktraj.vqa.registry import load_benchmark
 from inktraj.vqa.results import FORMAT, Outcome, uncollected
-from inktraj.vqa.run import score_answers, warnings_of
+from inktraj.vqa.run import read_answer, score_answers, warnings_of
 
 IDS = ("id", "ids", "question_id", "questionId", "qid", "sample_id", "sample", "index")
 ANSWERS = ("prediction", "pred", "predicted", "raw_prediction", "response", "output", "model_answer", "answer", "text")
@@ -29,11 +30,25 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One answer; `error` says why a model could not be asked, `prompt` by which prompt it was; "" where none does."""
+    """One answer; what is not known is "".
+
+    Parameters
+    ----------
+    id
+        The question's.
+    text
+        None where there is none.
+    stop_reason
+        Why it ended: ``"refusal"`` and ``"length"`` (it was cut) are told of.
+    error
+        Why the model could not be asked.
+    prompt
+        By which it was asked.
+    """
 
     id: str
     text: str | None
-    refused: bool = False
+    stop_reason: str = ""
     error: str = ""
     prompt: str = ""
 
@@ -41,41 +56,52 @@ class Prediction:
 def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str = "") -> list[Prediction]:
     """Read JSON, JSON Lines, CSV, TSV or Parquet: a record for each answer; or JSON of answers by id.
 
-    A record with an ``error`` is one that could not be asked; ``stop_reason: refusal`` is a refusal, as in
-    ``samples.jsonl``.
+    A record with an ``error`` is one that could not be asked; its ``stop_reason`` is that of `Prediction`.
 
     Parameters
     ----------
     path
-        By its suffix; or a run folder, whose ``samples.jsonl`` is read.
+        By its suffix; or a run folder, whose ``samples.jsonl`` and ``errors.jsonl`` are read.
     id_field, answer_field
         Names of the columns; "" for the known ones, `IDS` and `ANSWERS`.
 
     Raises
     ------
     DataError
-        It cannot be read, or has no such columns.
+        It cannot be read, or has no such columns; or the only known one is ``answer``, beside ``question``, as in the
+        data themselves.
     """
     path = Path(path)
+    files = [path]
+    if path.is_dir():
+        files = [path / REPLIES, *(file for file in [path / ERRORS] if file.exists())]
     out: list[Prediction] = []
-    names: tuple[str, str, str] | None = None
-    for where, record in read_records(path):
+    id_name = answer_name = prompt_name = ""
+    for where, record in chain.from_iterable(map(read_records, files)):
         error = record.get("error")
-        if names is None and not error:
-            names = (
-                _column(record, id_field, IDS, "ids", where),
-                _column(record, answer_field, ANSWERS, "answers", where),
-                next((name for name in PROMPTS if name in record), ""),
-            )
-        id_name, answer_name, prompt_name = names or (id_field or "id", answer_field, "")
+        if not id_name:
+            id_name = _column(record, id_field, IDS, "ids", where)
+            prompt_name = next((name for name in PROMPTS if name in record), "")
+        if not answer_name and not error:
+            answer_name = _column(record, answer_field, ANSWERS, "answers", where)
+            if answer_name == "answer" != answer_field and "question" in record:
+                raise DataError(
+                    f"{where} has question and answer, and no column with predictions by a known name; what stands in "
+                    "answer may be the true one. Name the column of the predictions with --answer-field"
+                )
         id = record.get(id_name)
-        id = id[0] if isinstance(id, list) and len(id) == 1 else id
-        named = text_of(id)
+        named = text_of(id[0] if isinstance(id, list) and len(id) == 1 else id)
         if named is None:
             raise DataError(f"{path}: {where} has no {id_name}, so nobody can tell what it answers")
-        refused = record.get("stop_reason") == "refusal"
-        answer, prompt = text_of(record.get(answer_name)), text_of(record.get(prompt_name)) or ""
-        out.append(Prediction(named.strip(), answer, refused, str(error) if error else "", prompt))
+        out.append(
+            Prediction(
+                named.strip(),
+                text_of(record.get(answer_name)),
+                text_of(record.get("stop_reason")) or "",
+                str(error) if error else "",
+                text_of(record.get(prompt_name)) or "",
+            )
+        )
     return out
 
 
@@ -109,7 +135,7 @@ def score_predictions(
     Parameters
     ----------
     predictions
-        A file, see `read_predictions`, or what it returned.
+        A file or run folder, see `read_predictions`, or what that returned.
     benchmark, data, split
         As for `inktraj.vqa.run.run_benchmark`.
     answered_only
@@ -133,9 +159,8 @@ def score_predictions(
     source = ""
     name = "predictions"
     if isinstance(predictions, str | Path):
-        path = Path(predictions) / REPLIES if Path(predictions).is_dir() else Path(predictions)
-        source, name = str(predictions), path.name
-        predictions = read_predictions(path, id_field=id_field, answer_field=answer_field)
+        source, name = str(predictions), Path(predictions).resolve().name
+        predictions = read_predictions(predictions, id_field=id_field, answer_field=answer_field)
     given, prompt = _of_prompt(predictions, bench, prompt, name)
     known = {question.id for question in questions.items}
     answers, notes = _by_question(given, known, name, several=several)
@@ -144,7 +169,11 @@ def score_predictions(
         found = answers.get(question.id, [])
         if not found and not answered_only:
             came.append((question, None, "missing", "there is no prediction"))
-        came.extend((question, *_read(prediction)) for prediction in found)
+        for answer in found:
+            if answer.error:
+                came.append((question, None, "error", answer.error))
+            else:
+                came.append((question, *read_answer(answer.text, answer.stop_reason)))
     results = score_answers(bench, came)
     missing = len(known) - len(answers)
     if missing and not answered_only:
@@ -215,13 +244,3 @@ def _by_question(
     if same:
         notes.append(f"{same} predictions stand in {name} twice; they count once")
     return answers, notes
-
-
-def _read(prediction: Prediction) -> tuple[str | None, Status, str]:
-    if prediction.error:
-        return None, "error", prediction.error
-    if prediction.refused:
-        return None, "refused", "refused"
-    if prediction.text is None or not prediction.text.strip():
-        return None, "empty", "the answer is empty"
-    return prediction.text, "ok", ""

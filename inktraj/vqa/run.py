@@ -215,21 +215,19 @@ def _ask(
             why = errors.get(question.id) or f"not asked: {done.tally.stopped or 'the run was stopped'}"
             came.append((question, None, "error", why))
         else:
-            replies[question.id] = answer.reply
-            came.append((question, *_read(answer.reply)))
+            replies[question.id] = reply = answer.reply
+            came.append((question, *read_answer(reply.text, reply.stop_reason, reply.raw_stop)))
     return score_answers(asking.benchmark, came), replies, done.tally, list(answers.values())
 
 
-def _read(reply: Reply) -> tuple[str | None, Status, str]:
-    """Return the prediction, what became of it, and why."""
-    if reply.stop_reason == "refusal":
-        return None, "refused", f"refused ({reply.raw_stop or 'by the model'})"
-    if not reply.text.strip():
-        cut = "; it was cut at the limit of tokens" if reply.stop_reason == "length" else ""
-        return None, "empty", f"the answer is empty{cut}"
-    if reply.stop_reason == "length":
-        return reply.text, "truncated", "the answer was cut at the limit of tokens"
-    return reply.text, "ok", ""
+def read_answer(text: str | None, stop_reason: str, raw_stop: str = "") -> tuple[str | None, Status, str]:
+    """Return the prediction, what became of it, and why; parameters are those of `inktraj.vlm.Reply`."""
+    cut = "cut at the limit of tokens" if stop_reason == "length" else ""
+    if stop_reason == "refusal":
+        return None, "refused", f"refused ({raw_stop or 'by the model'})"
+    if text is None or not text.strip():
+        return None, "empty", "the answer is empty" + (f"; it was {cut}" if cut else "")
+    return text, "truncated" if cut else "ok", f"the answer was {cut}" if cut else ""
 
 
 _WHY: dict[Status, str] = {

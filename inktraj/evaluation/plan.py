@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from inktraj.errors import DataError
 from inktraj.evaluation.asking import Asked, Progress, Tally, ask_all
 from inktraj.evaluation.batches import ask_batches, check_nothing_open
 from inktraj.evaluation.journal import Answer, Journal
 from inktraj.evaluation.requests import Requests, TaskT
-from inktraj.vlm import VLM, cost_of
+from inktraj.vlm import VLM, cost_of, load_model
+
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,31 @@ def check_least(plan: AskingPlan, **least: int) -> None:
         value = getattr(plan, name)
         if value is not None and value < lowest:
             raise DataError(f"{name} is {value}, expected at least {lowest}")
+
+
+def drawn(items: Sequence[ItemT], most: int | None, seed: int) -> list[ItemT]:
+    """Return items in their order: so many of them, drawn by the seed; all where they are no more, or for None."""
+    if most is None or most >= len(items):
+        return list(items)
+    return [items[k] for k in sorted(random.Random(seed).sample(range(len(items)), most))]
+
+
+@contextmanager
+def opened(model: str | VLM) -> Iterator[VLM]:
+    """Load a model that is named, and close it at the end; one that is given stays open."""
+    if not isinstance(model, str):
+        yield model
+        return
+    vlm = load_model(model)
+    try:
+        yield vlm
+    finally:
+        vlm.close()
+
+
+def called(model: VLM) -> str:
+    """Return what tables call a model: recorded replies by the model that gave them."""
+    return f"{model.model_id}, replayed" if model.describe()["provider"] == "replay" else model.name
 
 
 def ask(

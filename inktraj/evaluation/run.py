@@ -13,7 +13,6 @@ A run folder holds
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +30,7 @@ from inktraj.evaluation.folder import RunFolder
 from inktraj.evaluation.journal import Answer, Journal, Replies, read_errors
 from inktraj.evaluation.outcomes import outcomes_of
 from inktraj.evaluation.placement import best_placement
-from inktraj.evaluation.plan import AskingPlan, ask, check_least, costs_of
+from inktraj.evaluation.plan import AskingPlan, ask, called, check_least, costs_of, drawn, opened
 from inktraj.evaluation.prompts import Prompt
 from inktraj.evaluation.results import RUN, RUN_FORMAT, EvaluationRun, Outcome, Row
 from inktraj.evaluation.tasks import Asking, Task, tasks_of
@@ -44,7 +43,7 @@ from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
 from inktraj.scoring.scores import Grouping
 from inktraj.scoring.sources import Word
-from inktraj.vlm import VLM, Reply, Request, Text, load_model
+from inktraj.vlm import VLM, Reply, Request, Text
 from inktraj.vlm.batch import batch_limits
 from inktraj.vlm.table import UNKNOWN_FRAME
 
@@ -157,13 +156,8 @@ def evaluate_model(
         The data set or an option cannot be used.
     """
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, split=split, images=images)
-    if not isinstance(model, str):
-        return _evaluate(model, data, Path(out), plan or Plan(), watcher or Watcher())
-    vlm = load_model(model)
-    try:
+    with opened(model) as vlm:
         return _evaluate(vlm, data, Path(out), plan or Plan(), watcher or Watcher())
-    finally:
-        vlm.close()
 
 
 def _evaluate(vlm: VLM, data: Dataset, folder: Path, plan: Plan, watcher: Watcher) -> EvaluationRun:
@@ -201,9 +195,7 @@ def _evaluate(vlm: VLM, data: Dataset, folder: Path, plan: Plan, watcher: Watche
 
 def choose_samples(data: Dataset, plan: Plan) -> list[Sample]:
     """The samples to be asked for, in the data set's order; they are read once, page by page."""
-    if plan.limit is None or plan.limit >= len(data):
-        return list(data)
-    return [data[k] for k in sorted(random.Random(plan.seed).sample(range(len(data)), plan.limit))]
+    return drawn(data, plan.limit, plan.seed)
 
 
 def _style(plan: Plan, wanted: Sequence[Sample]) -> StyleModel | None:
@@ -280,7 +272,7 @@ def _asked_rows(
             watcher.scoring("replies", len(outcomes), len(wanted))
         rows.append(
             _row(
-                _called(model),
+                called(model),
                 frame.name,
                 frame.name == model.frame,
                 tuple(sorted(resolved)),
@@ -298,11 +290,6 @@ def _shown(request: Request) -> str:
     """The first request as text: what a model is asked, pictures as their sizes."""
     parts = [p.text if isinstance(p, Text) else f"[image of {p.width} × {p.height} px]" for p in request.parts]
     return "\n\n".join([f"[system]\n{request.system}", "[user]", *parts]) + "\n"
-
-
-def _called(model: VLM) -> str:
-    """What tables call a model: recorded replies by the model that gave them."""
-    return f"{model.model_id}, replayed" if model.describe()["provider"] == "replay" else model.name
 
 
 def _frame(name: str, model: VLM) -> CoordinateFrame:

@@ -6,13 +6,13 @@ its policy lets only its own script and style run, so that a model's reply stays
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from inktraj.evaluation.plan import drawn
 from inktraj.evaluation.tables import Table
 from inktraj.io.html import content_policy, script_json
 from inktraj.vqa.benchmark import Result, group_of
@@ -47,7 +47,7 @@ def report_html(outcome: Outcome) -> str:
     """Return the report."""
     template = files("inktraj.vqa").joinpath("report_template.html").read_text(encoding="utf-8")
     told = warnings(outcome)
-    listed = _listed(outcome.results)
+    listed = drawn(outcome.results, LISTED, SEED)
     parts = {
         "policy": content_policy(template),
         "title": escape(title(outcome)),
@@ -67,12 +67,6 @@ def report_html(outcome: Outcome) -> str:
     }
     pieces = re.split(r"<!-- (\w+) -->", template)
     return "".join(parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
-
-
-def _listed(results: Sequence[Result]) -> list[Result]:
-    if len(results) <= LISTED:
-        return list(results)
-    return [results[k] for k in sorted(random.Random(SEED).sample(range(len(results)), LISTED))]
 
 
 def _list(lines: Sequence[str]) -> str:

@@ -11,7 +11,6 @@ A run folder holds
 from __future__ import annotations
 
 import hashlib
-import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +21,8 @@ from inktraj.errors import DataError, RunError
 from inktraj.evaluation.asking import Tally
 from inktraj.evaluation.folder import SETTINGS, RunFolder
 from inktraj.evaluation.journal import Answer, Journal, read_answers, read_errors
-from inktraj.evaluation.plan import AskingPlan, ask, check_least, costs_of
-from inktraj.vlm import VLM, Reply, load_model
+from inktraj.evaluation.plan import AskingPlan, ask, called, check_least, costs_of, drawn, opened
+from inktraj.vlm import VLM, Reply
 from inktraj.vlm.batch import batch_limits
 from inktraj.vqa.asking import Asking, Prompt, Shots, Task
 from inktraj.vqa.benchmark import Benchmark, Question, Questions, Result, Scored, Status
@@ -93,39 +92,39 @@ def run_benchmark(
     plan, folder, bench = plan or Plan(), Path(out), load_benchmark(benchmark)
     prompt = _prompt(bench, plan.prompt)
     questions = bench.load(Path(data), plan.split or bench.default_split)
-    wanted = _chosen(questions.items, plan)
+    wanted = drawn(questions.items, plan.limit, plan.seed)
     shots = None
     if plan.shots:
         try:
             shots = Shots.choose(bench, bench.load(Path(data), "train").items, wanted, plan.shots, plan.seed)
         except DataError as err:
             raise DataError(f"examples are of the train split, and cannot be had: {err}") from err
-    vlm = load_model(model) if isinstance(model, str) else model
-    if vlm.describe()["provider"] == "inktraj":
-        raise DataError("inktraj, this package's own recoverer, answers no questions; name a vision-language model")
-    if plan.batch:
-        batch_limits(vlm)  # before anything is written: not all models have batches
-    settings = _settings(vlm, bench, prompt, questions, plan)
-    with RunFolder(folder, settings):
-        started = time.monotonic()
-        asking = Asking(vlm, bench, shots, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None)
-        tasks = [Task((question,), Prompt(prompt)) for question in wanted]
-        results, replies, tally, answers = _ask(asking, tasks, folder, plan, progress)
-        costs = costs_of(tally, answers, vlm) | {"seconds": round(time.monotonic() - started, 1)}
-        outcome = Outcome(
-            bench,
-            prompt,
-            f"{vlm.model_id}, replayed" if vlm.describe()["provider"] == "replay" else vlm.name,
-            questions,
-            tuple(results),
-            settings | {"server": getattr(vlm, "base_url", None)},
-            costs,
-            len(questions.items) - len(wanted),
-            tally.stopped,
-            warnings_of(questions, results),
-            replies,
-        )
-        write_outcome(outcome, folder)
+    with opened(model) as vlm:
+        if vlm.describe()["provider"] == "inktraj":
+            raise DataError("inktraj, this package's own recoverer, answers no questions; name a vision-language model")
+        if plan.batch:
+            batch_limits(vlm)  # before anything is written: not all models have batches
+        settings = _settings(vlm, bench, prompt, questions, plan)
+        with RunFolder(folder, settings):
+            started = time.monotonic()
+            asking = Asking(vlm, bench, shots, plan.max_tokens, plan.temperature, plan.seed if plan.send_seed else None)
+            tasks = [Task((question,), Prompt(prompt)) for question in wanted]
+            results, replies, tally, answers = _ask(asking, tasks, folder, plan, progress)
+            costs = costs_of(tally, answers, vlm) | {"seconds": round(time.monotonic() - started, 1)}
+            outcome = Outcome(
+                bench,
+                prompt,
+                called(vlm),
+                questions,
+                tuple(results),
+                settings | {"server": getattr(vlm, "base_url", None)},
+                costs,
+                len(questions.items) - len(wanted),
+                tally.stopped,
+                warnings_of(questions, results),
+                replies,
+            )
+            write_outcome(outcome, folder)
     return outcome
 
 
@@ -147,15 +146,15 @@ def run_prompts(
     names = list(dict.fromkeys(_prompt(bench, prompt) for prompt in prompts))
     if (Path(out) / SETTINGS).exists():
         raise RunError(f"{out} is the folder of one run; runs of several prompts need a folder of their own with --out")
-    vlm = load_model(model) if isinstance(model, str) else model
     outcomes: list[Outcome] = []
     left = plan.max_cost
-    for name in names:
-        mine = replace(plan, prompt=name, max_cost=left)
-        outcomes.append(run_benchmark(vlm, bench, data, Path(out) / name, mine, progress=progress))
-        if outcomes[-1].stopped:
-            break
-        left = None if left is None else left - outcomes[-1].costs["dollars_of_this_run"]
+    with opened(model) as vlm:
+        for name in names:
+            mine = replace(plan, prompt=name, max_cost=left)
+            outcomes.append(run_benchmark(vlm, bench, data, Path(out) / name, mine, progress=progress))
+            if outcomes[-1].stopped:
+                break
+            left = None if left is None else left - outcomes[-1].costs["dollars_of_this_run"]
     return outcomes
 
 
@@ -163,12 +162,6 @@ def _prompt(benchmark: Benchmark, name: str) -> str:
     if name and name not in benchmark.prompts:
         raise DataError(f"{benchmark.name} has no prompt {name!r}; its prompts are {', '.join(benchmark.prompts)}")
     return name or next(iter(benchmark.prompts))
-
-
-def _chosen(items: Sequence[Question], plan: Plan) -> list[Question]:
-    if plan.limit is None or plan.limit >= len(items):
-        return list(items)
-    return [items[k] for k in sorted(random.Random(plan.seed).sample(range(len(items)), plan.limit))]
 
 
 def _settings(model: VLM, benchmark: Benchmark, prompt: str, questions: Questions, plan: Plan) -> dict[str, Any]:

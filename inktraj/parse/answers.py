@@ -36,7 +36,7 @@ from inktraj.parse.lexer import (
     Lexed,
 )
 from inktraj.parse.reading import CUT, GOOD, Reading
-from inktraj.parse.vocabulary import among, labels
+from inktraj.parse.vocabulary import among, labels, packed
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -78,6 +78,8 @@ _BOX = re.compile(
 )
 _HEAD = 80  # characters before the first point that say what it is
 _ORDINALS = labels("stroke", "strokes", "no", "nr", "number", "part", "segment", "line", "trazo", "trait", "strich")
+_STROKE = packed("stroke")
+_MOST_TIMES = 4  # so often an answer may be given in whole; more is a loop
 _PAIRS = 20  # so many pairs of lists are compared
 _ANSWER = re.compile(r"<answer\s*+>|<\|begin_of_box\|>", re.IGNORECASE)
 
@@ -211,6 +213,7 @@ def choose(lexed: Lexed, readings: list[Reading]) -> Chosen | None:
     pool = whole if len(whole) else candidates
     best = rows[pool[np.argmax(start[pool])]]
     which, lo, hi = best[:_GOOD].tolist()
+    lo = _once(lexed, readings[which], lo, hi)
     chosen = Block(readings[which], lo, hi, bool(len(whole)))
     others = int(good.sum() - (readings[which].state[lo:hi] == GOOD).sum())
     before = candidates[start[candidates] < best[_START]]
@@ -318,8 +321,37 @@ def _repeats(lexed: Lexed, reading: Reading, stroke: BoolArray) -> BoolArray:
     for k in np.flatnonzero(listed)[:_PAIRS].tolist():
         here, before = reading.xy[first[k] : after[k]], reading.xy[first[k - 1] : after[k - 1]]
         gap = lexed.text[int(reading.span[first[k] - 1, 1]) : int(reading.span[first[k], 0])]
-        out[first[k]] = bool(_LETTERS.search(gap)) and _are_alike(before, here)
+        # Without a heading only lists that hold several strokes each are answers by themselves.
+        whole = bool(_LETTERS.search(gap)) or all(
+            _strokes_in(reading, a, b) > 1 for a, b in ((first[k - 1], first[k]), (first[k], after[k]))
+        )
+        out[first[k]] = whole and _are_alike(before, here)
     return out
+
+
+def _strokes_in(reading: Reading, lo: int, hi: int) -> int:
+    """Return how many strokes s or the lists say that points lo … hi − 1 are."""
+    stroke = reading.stroke[lo:hi]
+    return max(int((reading.flag[lo:hi] == 1).sum()), 1 + int((stroke[1:] != stroke[:-1]).sum()))
+
+
+def _once(lexed: Lexed, reading: Reading, lo: int, hi: int) -> int:
+    """Return where an answer that is given several times in whole, point for point, begins for the last time."""
+    n = hi - lo
+    for times in (_MOST_TIMES, *range(2, _MOST_TIMES)):
+        period = n // times
+        if n % times or not np.array_equal(reading.xy[lo : hi - period], reading.xy[lo + period : hi]):
+            continue
+        part = reading.take(slice(lo, hi))
+        bits, _ = between(lexed, part)
+        anew = np.arange(period, n, period)
+        root = part.root
+        apart = np.where(root[anew] >= 0, root[anew] != root[anew - 1], (bits[anew] & (BLANK | FENCE)) != 0)
+        numbered = (bits[anew] & STROKE) != 0  # "Stroke 2: …" is another stroke, if with the same points
+        numbered &= lexed.label[part.ends[anew, 0] - 1] == _STROKE
+        if apart.all() and not numbered.any():
+            return hi - period
+    return lo
 
 
 def _are_alike(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:

@@ -92,12 +92,12 @@ def _decimals(lexed: Lexed, tight: BoolArray) -> BoolArray:
         return np.asarray(semicolon)
     inside = lexed.bracket >= 0
     after = lexed.numbers - _counts(lexed, tight)
-    closed = (_counts(lexed, semicolon) == after - 1) & (_counts(lexed, comma) == 0) & (after >= 2) & (after <= 3)
     out = np.zeros(len(lexed), dtype=bool)
     if len(lexed.opened):
-        first = np.zeros(len(lexed), dtype=bool)
+        first = np.zeros(len(lexed), dtype=bool)  # what stands before these stands before their bracket
         first[lexed.first[lexed.first >= 0]] = True
-        closed &= _counts(lexed, semicolon & ~first) == after - 1
+        closed = (_counts(lexed, semicolon & ~first) == after - 1) & (_counts(lexed, comma & ~first) == 0)
+        closed &= (after >= 2) & (after <= 3)
         quoted = [lexed.text[i] in "\"'" for i in lexed.opened[closed].tolist()]  # "12,22;30,40" are two points
         closed[np.flatnonzero(closed)[quoted]] = False
         out = np.where(inside, closed[lexed.bracket], False)

@@ -127,7 +127,7 @@ def test_a_reference_is_no_refusal_and_a_list_is_not_taken_apart():
     assert normalize_reference(["Black and White", "Two holes"]).labels == {"black and white", "2 holes"}
     assert normalize_reference([]).labels == {"none"}
     assert normalize_reference("cracks, stains").labels == {"cracks", "stains"}
-    assert normalize_reference("Five", "count").count == 5
+    assert normalize_reference("Five", "count").labels == {"5"}
     assert normalize_reference("many", "count").status == "unparsable"
     assert normalize_reference("TRUE", "binary").labels == {"yes"}
 
@@ -446,7 +446,7 @@ def test_responses_that_cannot_be_used_are_told_of(tmp_path):
     found = human_baseline(responses, questions, skipped)
     told = "\n".join(map(str, found.skipped))
     assert "p1 has answered q0_0 already" in told
-    assert "unheard-of: the data have no such question" in told
+    assert "unheard-of: no question of this id is scored here" in told
     assert "it has no participant" in told
     assert found.responses == 385
     assert found.exact == pytest.approx(384 / 385)  # nothing given is an incorrect response

@@ -114,7 +114,7 @@ class PalmLeafVQA(Benchmark):
     def extras(self, results: Sequence[Result]) -> Iterable[Extra]:
         """Return EM by category and collection, counting errors, and the human baseline where it is given."""
         known = [result for result in results if result.status != "error"]
-        yield _crossed(known, self.figures[0])
+        yield _crossed(known)
         yield _count_errors(known)
         if self.human is not None:
             yield _human(self.human, known)
@@ -140,14 +140,15 @@ def _own(question: Question) -> PalmLeafQuestion:
     return question
 
 
-def _crossed(results: Sequence[Result], figure: Figure) -> Extra:
-    """Return one figure by category and collection."""
+def _crossed(results: Sequence[Result]) -> Extra:
+    """Return exact match by category and collection."""
     collections = list(_grouped(results, "collection"))
     rows = []
     for category, group in _grouped(results, "category").items():
         cells = _grouped(group, "collection")
-        rows.append((category, *(_percent(cells.get(name, ()), figure) for name in collections)))
-    title = f"{figure.label} by category and collection"
+        found = (mean([result.scored.values["em"] for result in cells.get(name, ())]) for name in collections)
+        rows.append((category, *map(_in_percent, found)))
+    title = "EM by category and collection"
     return Extra(title, ("Category", *collections), tuple(rows), "category_by_collection.csv")
 
 
@@ -156,11 +157,6 @@ def _grouped(results: Sequence[Result], key: str) -> dict[str, list[Result]]:
     for result in results:
         groups.setdefault(result.question.groups.get(key, ""), []).append(result)
     return dict(sorted(groups.items()))
-
-
-def _percent(results: Sequence[Result], figure: Figure) -> float | None:
-    value = mean([result.scored.values.get(figure.name) for result in results])
-    return value if value is None else round(value * (100 if figure.share else 1), 2)
 
 
 def _count_errors(results: Sequence[Result]) -> Extra:
@@ -174,14 +170,14 @@ def _count_errors(results: Sequence[Result]) -> Extra:
     total = errors.total()
     order = sorted(errors, key=lambda error: (error is None, error or 0))
     rows = tuple(
-        ("no number" if error is None else f"{error:+d}" if error else "0", errors[error], _share(errors[error], total))
+        (
+            "no number" if error is None else f"{error:+d}" if error else "0",
+            errors[error],
+            _in_percent(errors[error] / total),
+        )
         for error in order
     )
     return Extra("Counting errors (predicted less true)", ("Error", "Questions", "%"), rows, "count_errors.csv")
-
-
-def _share(part: int, whole: int) -> float:
-    return round(100 * part / whole, 2)
 
 
 def _human(path: Path, results: Sequence[Result]) -> Extra:

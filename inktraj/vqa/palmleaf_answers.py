@@ -57,12 +57,6 @@ class Answer:
     status: Status = "answered"
     repeated: int = 0
 
-    @property
-    def count(self) -> int | None:
-        """The number, where the answer is one; else None."""
-        (only,) = self.labels if len(self.labels) == 1 else ("",)
-        return int(only) if only.isdecimal() else None
-
 
 @dataclass(frozen=True, slots=True)
 class SetScores:
@@ -377,7 +371,7 @@ def normalize_answer(text: str, kind: Kind = "labels", known: frozenset[str] = N
     return Answer(NO_LABELS, "refused" if is_refusal(text) else "unparsable")
 
 
-def normalize_reference(value: str | Iterable[str], kind: Kind = "labels", known: frozenset[str] = NO_LABELS) -> Answer:
+def normalize_reference(value: str | Iterable[str], kind: Kind = "labels") -> Answer:
     """Bring a reference to canonical form: a text as an answer is, each entry of a list as one label.
 
     A reference is never a refusal. An empty list is ``{"none"}``: that there is nothing is an answer too.
@@ -385,7 +379,7 @@ def normalize_reference(value: str | Iterable[str], kind: Kind = "labels", known
     if not isinstance(value, str):
         labels = [label for each in value if (label := canonical(each))] or ["none"]
     elif kind == "labels":
-        labels = split_labels(value, known)
+        labels = split_labels(value)
     else:
         number = parse_yes_no(value) if kind == "binary" else parse_count(value)
         labels = [] if number is None else [str(number)]

@@ -133,7 +133,7 @@ def human_baseline(
     responses
         Question's id → participant → response.
     questions
-        Those of the data; responses to others are passed over.
+        Those that are scored; responses to others are passed over.
     skipped
         What was passed over before.
 
@@ -143,7 +143,7 @@ def human_baseline(
         No response is to a known question.
     """
     by_id = {question.id: question for question in questions}
-    unknown = [Skipped(id, "the data have no such question") for id in responses if id not in by_id]
+    unknown = [Skipped(id, "no question of this id is scored here") for id in responses if id not in by_id]
     answered = [question for question in questions if responses.get(question.id)]
     if not answered:
         raise DataError(f"none of the {len(responses)} questions of the responses is in the data; do the ids differ?")

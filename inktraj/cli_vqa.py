@@ -78,7 +78,9 @@ def run(
     split: Split = None,
     limit: Annotated[int | None, typer.Option(help="Questions at most, chosen by the seed.")] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of questions and of examples.")] = 0,
-    shots: Annotated[int, typer.Option(help="Examples from the train split, in the question's language.")] = 0,
+    shots: Annotated[
+        int, typer.Option(help="Examples from the train split, of the question's language or category.")
+    ] = 0,
     max_connections: MaxConnectionsOption = 8,
     max_cost: MaxCostOption = None,
     batch: BatchOption = False,

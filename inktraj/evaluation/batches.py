@@ -103,7 +103,7 @@ class Ledger:
                 self._take(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError) as err:
                 raise ParseError(
-                    f"{self._path}, line {number}: not a line as `inktraj eval --batch` writes it ({err}); restore the "
+                    f"{self._path}, line {number}: not a line as a run with --batch writes it ({err}); restore the "
                     "file: it names batches that are paid for"
                 ) from err
 

@@ -191,8 +191,8 @@ def _placed_answers(path: Path) -> Iterator[tuple[int, Answer]]:
                 yield at, Answer.of(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError, RecursionError) as err:
                 raise ParseError(
-                    f"{path}, line {number}: not a reply as `inktraj eval` writes it ({err}); restore the file, or "
-                    "remove the line to have its sample asked again"
+                    f"{path}, line {number}: not a reply as a run writes it ({err}); restore the file, or "
+                    "remove the line to have what it answers asked again"
                 ) from err
             at += len(line)
 

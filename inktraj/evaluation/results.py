@@ -140,7 +140,7 @@ class EvaluationRun:
     costs
         Tokens, dollars (None where not known), seconds and retries, of this run and of all answers.
     limited
-        How many of the data set's samples were left out by ``--limit`` or a split.
+        How many of the data set's samples were left out by ``--limit``.
     stopped
         Why not all samples were asked for; "" where all were.
     warnings

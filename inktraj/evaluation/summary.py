@@ -120,7 +120,7 @@ def facts(run: EvaluationRun) -> Iterator[str]:
     """Say what was evaluated on."""
     dataset = run.dataset
     asked = max((len(row.outcomes) for row in run.rows), default=0)
-    of = f" of {asked + run.limited}; {run.limited} were left out by a limit or split" if run.limited else ""
+    of = f" of {asked + run.limited}; {run.limited} were left out by a limit" if run.limited else ""
     yield f"{dataset.name} {dataset.version}: {asked} samples{of}"
     recorded = "were recorded as they were written" if dataset.references == "recorded" else "are pseudo-labels"
     yield f"its references {recorded}" + (f", chosen by {dataset.filtered_by}" if dataset.filtered_by else "")

@@ -1,6 +1,6 @@
 """Document visual question answering: benchmarks that share the models, the runner and the report of evaluations.
 
-A benchmark is a loader, wordings, a scorer and breakdowns, in one file each (`inktraj.vqa.benchmark.Benchmark`).
+A benchmark is one class with a loader, wordings, a scorer and breakdowns (`inktraj.vqa.benchmark.Benchmark`).
 """
 
 from inktraj.vqa.benchmark import (

@@ -1,6 +1,6 @@
 """What a document-VQA benchmark is: questions, the words they are asked in, a scorer, and how figures are averaged.
 
-A benchmark is one file with one subclass of `Benchmark`, which has
+A benchmark is one subclass of `Benchmark`, mostly one file, which has
 
 * `load`: a local copy → `Questions`;
 * `wording`: a question and a prompt's name → what the model reads beside the image;
@@ -34,12 +34,12 @@ the model could not be asked. An *error* is in no figure; everything else is, an
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that is opened when it is needed; one image for several questions is one object or has one name.
+    """An image that is opened when it is needed; for several questions it is one object, or objects that are equal.
 
     Parameters
     ----------
     name
-        As errors and records call it.
+        As errors and records call it; intervals take what is called alike for one image.
     source
         Its file, its bytes, or what returns these.
     """

@@ -73,7 +73,7 @@ class Outcome:
     Parameters
     ----------
     benchmark, prompt
-        What was asked, and by which prompt; "" where predictions were made elsewhere.
+        What was asked, and by which prompt; "" where predictions do not say.
     system
         Whose answers they are.
     questions
@@ -85,7 +85,7 @@ class Outcome:
     costs
         Tokens, dollars (None where not known) and seconds.
     left_out
-        Questions that a limit left out.
+        Questions that a limit left out, or that have no prediction where only answered ones are scored.
     stopped
         Why not all were asked; "" where all were.
     warnings

@@ -320,3 +320,14 @@ def test_many_predictions_are_scored_quickly(tmp_path):
     start = time.process_time()
     bench.score_all(pairs)
     assert time.process_time() - start < 2
+
+
+def test_splits_in_folders_with_images_of_the_same_names(tmp_path):
+    for part, size in (("train", (3, 2)), ("test", (5, 4))):
+        (tmp_path / part / "images").mkdir(parents=True)
+        Image.new("RGB", size).save(tmp_path / part / "images" / "a.png")
+        (tmp_path / part / f"{part}.json").write_text(json.dumps([record(id=f"{part}-1")]), "utf-8")
+    for part, shape in (("train", (2, 3, 3)), ("test", (4, 5, 3))):
+        (question,) = IndoTabVQA().load(tmp_path, part).items
+        assert question.image.pixels().shape == shape
+        assert question.about == f"{part}/a.png"

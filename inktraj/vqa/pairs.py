@@ -45,7 +45,7 @@ class Pair:
     image
         None where the file is missing.
     image_name
-        As the record names it.
+        As the record names it, behind the folder of its file where the image lies there.
     question
         The text.
     answer
@@ -115,7 +115,7 @@ class _Reader:
         self.items: list[Pair] = []
         self.skipped: list[Skipped] = []
         self._by_id: dict[str, list[Pair]] = {}
-        self._images: dict[str, Image | None] = {}
+        self._images: dict[tuple[Path, str], Image | None] = {}
         self._renamed: list[str] = []
         self._renamed_columns: list[str] = []
         self._without_split = 0
@@ -151,17 +151,24 @@ class _Reader:
         """Return the image, None where it is not there, and its name."""
         if not isinstance(value, str):
             if text_of(value) is None:
-                self._images[where] = None
+                self._images[path.parent, where] = None
                 return None, ""
             name = str(value.get("path") or where) if isinstance(value, Mapping) else where
             return Image(name, image_bytes(value, "the record")), name
-        if value not in self._images:
-            places = [self.folder] if path.parent == self.folder else [self.folder, path.parent]
+        key = path.parent, value
+        if key not in self._images:
             forms = [value] if os.path.splitext(value)[1] else [value, *(value + suffix for suffix in _SUFFIXES)]
-            tried = (find_image(place, form) for place in places for form in forms)
+            tried = (find_image(place, form) for place in dict.fromkeys([path.parent, self.folder]) for form in forms)
             found = next((file for file in tried if file is not None), None)
-            self._images[value] = None if found is None else Image(value, found)
-        return self._images[value], value
+            self._images[key] = None if found is None else Image(self._name(value, path, found), found)
+        image = self._images[key]
+        return image, value if image is None else image.name
+
+    def _name(self, value: str, path: Path, file: Path) -> str:
+        """Return how an image is called: as records do, but where files of records in other folders have others."""
+        if path.parent == self.folder or not file.is_relative_to(path.parent):
+            return value
+        return f"{path.parent.relative_to(self.folder).as_posix()}/{value}"
 
     def _seen(self, pair: Pair) -> str | None:
         """Keep a pair under a name of its own; say why not where it is there already."""
@@ -179,7 +186,7 @@ class _Reader:
 
     def pairs(self) -> Pairs:
         notes = self._renamed_columns
-        if missing := [name for name, image in self._images.items() if image is None]:
+        if missing := [name for (_, name), image in self._images.items() if image is None]:
             notes.append(
                 f"images not there: {_counted(missing)}; their questions can be scored, but not asked with an image"
             )

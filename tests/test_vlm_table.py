@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from types import SimpleNamespace
+from typing import get_args
 
 import cv2
 import numpy as np
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inktraj.errors import DataError, ParseError, RunError
+from inktraj.parse import FRAME_NAMES
 from inktraj.vlm import Budget, ImageLimits, Price, Reply, cost_of, fit, load_table, make_picture
 from inktraj.vlm.cost import price_on
+from inktraj.vlm.table import Frame
 
 with pytest.MonkeyPatch.context() as patch:
     patch.delenv("INKTRAJ_MODELS", raising=False)  # the shipped one is tested, not the machine's own
@@ -355,10 +358,12 @@ def test_a_budget():
         Budget(0.0, priced(Price(1, 1)))
 
 
+def test_a_model_may_have_any_frame_that_answers_are_read_in():
+    assert set(get_args(Frame)) == set(FRAME_NAMES)
+
+
 @pytest.mark.parametrize("broken", [{"content": {"a": 1}}, {"content": 7}, {"finish_reason": ["stop"]}])
 def test_a_completion_of_other_types_is_malformed(broken):
-    from types import SimpleNamespace
-
     from inktraj.vlm.hosted import Malformed
     from inktraj.vlm.openai import read_completion
 

@@ -93,6 +93,9 @@ def test_a_manifest_of_the_data_names_fields_that_there_are(tmp_path):
     (tmp_path / "manifest.toml").write_text('[fields]\nfrage = "question"\n', encoding="utf-8")
     with pytest.raises(ParseError, match="no field 'frage'; the fields are id, image, language"):
         read_layout("mtvqa", tmp_path)
+    (tmp_path / "manifest.toml").write_text("[title]\nde = 'MTVQA'\n", encoding="utf-8")
+    with pytest.raises(ParseError, match="title is .*, expected a text"):
+        read_layout("mtvqa", tmp_path)
 
 
 def test_records_are_read_alike(tmp_path):
@@ -704,6 +707,12 @@ def test_a_fourth_benchmark_takes_one_file(fourth, tmp_path, monkeypatch):
 def test_benchmarks_that_are_none(spec, told):
     with pytest.raises(DataError, match=told):
         load_benchmark(spec)
+
+
+def test_a_file_that_is_no_python_is_told_of(tmp_path):
+    (tmp_path / "mine.py").write_text("class Mine(:\n", "utf-8")
+    with pytest.raises(DataError, match=r"cannot be imported: invalid syntax .*mine\.py, line 1"):
+        load_benchmark(f"{tmp_path / 'mine.py'}:Mine")
 
 
 def test_a_benchmark_without_an_option_says_so():

@@ -325,7 +325,10 @@ class Benchmark:
         return [self.score(prediction, question) for prediction, question in pairs]
 
     def extras(self, results: Sequence[Result]) -> Iterable[Extra]:
-        """Return tables of the benchmark's own; a question with several answers is in `results` several times."""
+        """Return tables of the benchmark's own.
+
+        No errors are among the results; a question with several answers is there several times.
+        """
         return ()
 
     def configured(self, **options: str) -> Self:

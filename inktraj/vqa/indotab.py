@@ -229,9 +229,8 @@ class IndoTabVQA(Benchmark):
 
     def extras(self, results: Sequence[Result]) -> Iterable[Extra]:
         """Return how often the scorers disagree, by language."""
-        known = [result for result in results if result.status != "error"]
-        groups: dict[str, list[Result]] = {"all": known}
-        for result in sorted(known, key=lambda result: result.question.language):
+        groups: dict[str, list[Result]] = {"all": list(results)}
+        for result in sorted(results, key=lambda result: result.question.language):
             groups.setdefault(result.question.language or "(none)", []).append(result)
         rows: list[tuple[str | int, ...]] = [(name, *_disagreements(group)) for name, group in groups.items()]
         head = ("Language", "Questions", "In-Match", "of these not at token borders", "other script", "lost to Unicode")

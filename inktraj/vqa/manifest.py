@@ -156,7 +156,8 @@ def _toml(path: Path) -> dict[str, Any]:
 def _over(data: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     both = dict(data)
     for key, value in own.items():
-        both[key] = {**both.get(key, {}), **value} if isinstance(value, dict) else value
+        shipped = both.get(key)
+        both[key] = {**shipped, **value} if isinstance(shipped, dict) and isinstance(value, dict) else value
     return both
 
 

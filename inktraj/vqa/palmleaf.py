@@ -113,11 +113,10 @@ class PalmLeafVQA(Benchmark):
 
     def extras(self, results: Sequence[Result]) -> Iterable[Extra]:
         """Return EM by category and collection, counting errors, and the human baseline where it is given."""
-        known = [result for result in results if result.status != "error"]
-        yield _crossed(known)
-        yield _count_errors(known)
+        yield _crossed(results)
+        yield _count_errors(results)
         if self.human is not None:
-            yield _human(self.human, known)
+            yield _human(self.human, results)
 
 
 def answer_format(question: PalmLeafQuestion) -> str:

@@ -53,7 +53,7 @@ def load_benchmark(spec: str | Benchmark) -> Benchmark:
         )
     try:
         found = getattr(_from_file(Path(module)) if module.endswith(".py") else import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError, OSError) as err:
+    except (ImportError, AttributeError, ValueError, OSError, SyntaxError) as err:
         hint = "" if module.endswith(".py") else f"; a file of your own can be named as {module}.py:{attribute}"
         raise DataError(f"the benchmark {spec!r} cannot be imported: {err}{hint}") from err
     made = found() if isinstance(found, type) else found

@@ -94,7 +94,7 @@ def test_a_manifest_of_the_data_names_fields_that_there_are(tmp_path):
     with pytest.raises(ParseError, match="no field 'frage'; the fields are id, image, language"):
         read_layout("mtvqa", tmp_path)
     (tmp_path / "manifest.toml").write_text("[title]\nde = 'MTVQA'\n", encoding="utf-8")
-    with pytest.raises(ParseError, match="title is .*, expected a text"):
+    with pytest.raises(ParseError, match=r"title is .*, expected a text"):
         read_layout("mtvqa", tmp_path)
 
 

@@ -286,7 +286,6 @@ def test_scores_flags_and_where_the_scorers_disagree(tmp_path):
     assert [r.scored.values["other_script"] for r in results] == [0, None, 1, 0]
     assert [r.scored.flags for r in results] == [("within-a-token",), (), ("other-script",), ()]
     results.append(Result(questions[0], "٥", "ok", bench.score("٥", questions[0])))
-    results.append(Result(questions[0], None, "error", bench.score(None, questions[0])))
     (table,) = bench.extras(results)
     assert table.rows == (
         ("all", 5, 3, 1, 1, 1),

@@ -36,7 +36,7 @@ from inktraj.parse.lexer import (
     Lexed,
 )
 from inktraj.parse.reading import CUT, GOOD, Reading
-from inktraj.parse.vocabulary import among, labels, packed
+from inktraj.parse.vocabulary import among, labels
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -78,7 +78,7 @@ _BOX = re.compile(
 )
 _HEAD = 80  # characters before the first point that say what it is
 _ORDINALS = labels("stroke", "strokes", "no", "nr", "number", "part", "segment", "line", "trazo", "trait", "strich")
-_STROKE = packed("stroke")
+_CODE = 12  # so many words of code may stand between calls of one function
 _MOST_TIMES = 4  # so often an answer may be given in whole; more is a loop
 _PAIRS = 20  # so many pairs of lists are compared
 _ANSWER = re.compile(r"<answer\s*+>|<\|begin_of_box\|>", re.IGNORECASE)
@@ -270,6 +270,7 @@ def _blocks(lexed: Lexed, reading: Reading) -> IntArray:
     apart |= lists & ((bits & STOP) != 0) & ((bits & LETTERS) != 0)
     prose |= (other | apart | _remarks(lexed, reading, bits)) & ~goes_on
     prose |= _repeats(lexed, reading, stroke)
+    prose &= ~_same_call(lexed, root, bits, words)
     lead = int(np.argmax(usable))  # numbers that make no point, on lines before the first that does
     prose[lead] |= bool(bits[lead] & (BLANK | NEWLINE))
     k = _box_before(lexed, reading, bits)
@@ -329,6 +330,15 @@ def _repeats(lexed: Lexed, reading: Reading, stroke: BoolArray) -> BoolArray:
     return out
 
 
+def _same_call(lexed: Lexed, root: IntArray, bits: IntArray, words: IntArray) -> BoolArray:
+    """Whether a point stands in the next call of the function that the point before was given to: a line of code."""
+    if not (lexed.call >= 256).any():
+        return np.zeros(len(root), dtype=bool)
+    call = np.where(root >= 0, lexed.call[root], np.uint64(0))
+    same = np.append(False, (call[1:] == call[:-1]) & (call[1:] >= 256) & (root[1:] != root[:-1]))
+    return np.asarray(same & (words <= _CODE) & ((bits & (PARTED | ANEW | FENCE | STOP)) == 0))
+
+
 def _strokes_in(reading: Reading, lo: int, hi: int) -> int:
     """Return how many strokes s or the lists say that points lo … hi − 1 are."""
     stroke = reading.stroke[lo:hi]
@@ -347,10 +357,10 @@ def _once(lexed: Lexed, reading: Reading, lo: int, hi: int) -> int:
         anew = np.arange(period, n, period)
         root = part.root
         apart = np.where(root[anew] >= 0, root[anew] != root[anew - 1], (bits[anew] & (BLANK | FENCE)) != 0)
-        numbered = (bits[anew] & STROKE) != 0  # "Stroke 2: …" is another stroke, if with the same points
-        numbered &= lexed.label[part.ends[anew, 0] - 1] == _STROKE
+        last = part.ends[anew, 0] - 1  # "Stroke 2: …" is another stroke, if with the same points
+        numbered = ((bits[anew] & STROKE) != 0) & (last > part.ends[anew - 1, 1]) & (lexed.value[last] != 1)
         if apart.all() and not numbered.any():
-            return hi - period
+            return int(hi - period)
     return lo
 
 
@@ -380,7 +390,7 @@ def mentioned(lexed: Lexed, reading: Reading) -> bool:
         The answer's points.
     """
     loose = reading.dialect in ("tuples", "rows") or (len(reading) == 1 and reading.dialect in _POINTING)
-    if not loose or formed(reading).any() or (reading.named and len(reading) > 1):
+    if not loose or formed(reading).any() or (reading.stroke >= 0).all() or (reading.named and len(reading) > 1):
         return False
     bits, words = between(lexed, reading)
     within = bits[1:]
@@ -390,4 +400,7 @@ def mentioned(lexed: Lexed, reading: Reading) -> bool:
         return True
     few = len(reading) <= FEW and not (within & STROKE).any()
     enough = 1 if len(reading) == 1 else _PROSE
+    if few and len(reading) > 1 and not bits[0] & STROKE:  # "(10, 18) to (80, 90)"
+        gap = lexed.text[int(reading.span[0, 1]) : int(reading.span[1, 0])]
+        enough = 0 if _LETTERS.search(gap) else 1 if gap.strip() == "-" else _PROSE
     return bool(few and len(_WORD.findall(lexed.text[: 1 << 12])) >= enough)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from inktraj.parse import marks
 from inktraj.parse.answers import between
 from inktraj.parse.characters import codes
 from inktraj.parse.lexer import ANEW, KEY, Lexed
@@ -26,7 +27,7 @@ _RELATIVE = words_in(
 )
 _SCALE = words_in("scale scalex scaley scalefac zoom")
 _MOVES = re.compile(
-    r"\bd[xy]\b|Δ\s*[xy]\b"
+    r"\bd[xy]\b|\bmoves? by\b|Δ\s*[xy]\b"
     r"|(?<![\"'*`])\b(?:deltas?\b(?!\s*:)|offsets\b|offset(?: (?:from|by|of|relative)|\W{0,4}[-\d])|displacements?\b"
     r"|relative\b(?!\s*[:\"'*`])(?! to (?:the )?(?:whole |full |entire |original )?"
     r"(?:image|page|picture|photo|canvas|top|upper|origin|frame|sent)))",
@@ -37,8 +38,6 @@ _ABSOLUTE = re.compile(r"\b(?:absolute|not relative|no offset)", re.IGNORECASE)
 _TRANSFORM = re.compile(
     r"\btransform\s*=|\b(?:ctx|context|canvas|c|g)\.(?:scale|translate|rotate|transform|setTransform)\("
     r"|\[[^\[\]\n]{0,80}\b(?:[xy]?scale|[xy]?shift|rotate)\s*=|\b(?i:turtle|setworldcoordinates|setxy|setpos)\b"
-    r"|^[ \t]*(?:G0?[01] |MOVE\b|PU ?-?\d)",
-    re.MULTILINE,
 )
 _CURVE = re.compile(r"b[eé]zier|\bcubic\b|\bquadratic\b|\bcontrol[ -]?points?\b|\bsplines?\b", re.IGNORECASE)
 _TO = r"\s*(?:-|to|and|\.\.|,)\s*(?:1|1\.0|100|1000)\b"
@@ -68,6 +67,12 @@ _MADE_UP = re.compile(
     r"|\bhypothetical|\bfictional|\bfictitious|\bmade[- ]up\b|\bnot based on\b|\billustrative\b|\bplaceholder"
     r"|\bexample (?:trajectory|path|output|of the format|answer|strokes?|points?|coordinates|data)"
     r"|\bcould look like\b|\bmight look like\b|\bdummy\b",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(
+    r"(?:\b(?:if you(?:'d| would)? (?:like|prefer|need|want|wish)|let me know|(?:would|do) you (?:like|want|need)"
+    r"|feel free|happy to|I can also|wenn (?:du|Sie)\b|falls (?:du|Sie)\b|si vous|n'hésitez|si (?:deseas|quieres)"
+    r"|si prefieres|se (?:desejar|preferir))|如(?:果|需)|यदि आप|अगर आप|إذا كنت)[^\n]*",
     re.IGNORECASE,
 )
 _TAKEN_BACK = re.compile(
@@ -105,6 +110,7 @@ def doubtful(lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, 
     asked
         The frame that was asked for.
     """
+    lexed = replace(lexed, text=_without_offers(lexed.text, extent[1]))
     usable = reading.state == GOOD
     good = reading if usable.all() else reading.take(usable)
     if not len(good):
@@ -119,6 +125,7 @@ def doubtful(lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, 
     found += _said(lexed.text, reading, result, extent, asked)
     found += _corners(lexed.text, good, result, extent)
     transform = _TRANSFORM.search(lexed.text, around[0], min(extent[0] + _LOOKED_AT, around[1]))
+    transform = transform or _commands(lexed.text, reading, extent)
     if transform and reading.dialect != "inksight":
         found.append(_problem("transform", "drawing commands and transforms are not followed", transform))
     bits, _ = between(lexed, reading)
@@ -126,6 +133,19 @@ def doubtful(lexed: Lexed, reading: Reading, result: Parsed, extent: tuple[int, 
         at = int(reading.span[1:][(bits[1:] & ANEW) != 0][0, 0])
         found.append(Problem("correction", at, "the answer takes back what stands before this point"))
     return found
+
+
+def _without_offers(text: str, end: int) -> str:
+    """Return a text in which the sentences behind the answer that offer something else are blank."""
+    behind = text[end : end + _AROUND]
+    return text[:end] + _OFFER.sub(lambda m: " " * len(m[0]), behind) + text[end + _AROUND :]
+
+
+def _commands(text: str, reading: Reading, extent: tuple[int, int]) -> re.Match[str] | None:
+    """Return a plotter's command that was not followed."""
+    around = (max(extent[0] - _AROUND, 0), min(extent[0] + _LOOKED_AT, extent[1] + _AROUND))
+    said = marks.COMMANDS.search(text, *around)
+    return said if said and marks.by_commands(text, reading, extent) is None else None
 
 
 def _said(text: str, reading: Reading, result: Parsed, extent: tuple[int, int], asked: Asked) -> list[Problem]:

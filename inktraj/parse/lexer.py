@@ -420,6 +420,7 @@ def _take_number(
     glued = state[_WORD_END] == i and word[0] != _NONE
     comment = state[_COMMENT] > 0
     key = comment or (glued and _is_key_end(b, j) and not (word[0] == _S and b[j] == _COLON_))
+    key = key or (glued and j + 1 < len(b) and _is_space(b[j]) and b[j + 1] == _EQUAL)  # x1 = [12, …]
     if inexact:
         hard[state[_HARD]] = state[_COUNT]
         state[_HARD] += 1
@@ -486,6 +487,10 @@ def _take_word(
     call = (j < len(b) and (b[j] == _ROUND or _CLASSES[b[j]] == _IS_QUOTE)) or (i > 0 and b[i - 1] == _BACKSLASH)
     if top >= 0 and not key and not call and not (unit and meaning == JOIN):
         brackets[_JUNK, top] += 1
+    if state[_COLON] == 1 and state[_SOLID] == _EQUAL:
+        word[1] = word[0]  # x = np.array([…]) names what is given to the function
+    elif not (i > 0 and b[i - 1] == _POINT):
+        word[1] = _NONE
     word[0], state[_WORD_END], state[_COLON], state[_SOLID] = new, j, 0, 97
     return j
 
@@ -526,7 +531,7 @@ def _take_bracket(c: int, i: int, brackets: IntArray, name: Words, state: IntArr
         brackets[_OPENED, new], brackets[_CLOSED, new], brackets[_FIRST, new] = i, -1, -1
         brackets[_PARENT, new], brackets[_SHAPE, new] = top, c
         brackets[_DEPTH, new] = (c != _CURLY) + (brackets[_DEPTH, top] if top >= 0 else 0)
-        name[0, new] = word[0] if state[_COLON] == 1 else _NONE
+        name[0, new] = word[0] if state[_COLON] == 1 else word[1] if state[_WORD_END] == i else _NONE
         name[1, new] = word[0] if c == _ROUND and state[_WORD_END] == i else _NONE
         if top >= 0:
             brackets[_CHILDREN, top] += 1
@@ -679,7 +684,7 @@ def _lex(b: U8, meanings: Meanings) -> tuple[IntArray, FloatArray, Words, IntArr
     name, hard = np.empty((2, most_brackets), np.uint64), np.empty(most, np.int64)
     state = np.zeros(13, np.int64)
     state[_TOP], state[_WORD_END], state[_SOLID], state[_LIST] = -1, -1, _LINE, -1
-    word = np.zeros(1, np.uint64)  # the last word, while it may still be a label
+    word = np.zeros(2, np.uint64)  # the last word, while it may still be a label; what was set equal to a call
     i = 0
     while i < len(b):
         c = b[i]

@@ -5,6 +5,8 @@ They are told by what they are called, not by what they are worth. These are pas
 * what stands in a bracket whose nearest name is one of a box, a size, a colour, a time … (``"bbox": [10, 20, 99, 50]``)
   and what follows in its sentence (``Box: (10, 20), (99, 50)``);
 * an object that has a width and a height, or two corners (``{"x": 10, "y": 20, "width": 90, "height": 30}``);
+* what an element of markup holds that is named so: ``<bbox>10,18,80,90</bbox>``;
+* what stands beside the lists in a call that draws them: colours and widths;
 * a form that is explained with placeholders: ``(x1, y1, 1), (x2, y2, 0)``.
 
 These may belong to the ink in a way that is not read, so that an answer that has them is not whole (`ARGUMENT`):
@@ -16,6 +18,7 @@ These may belong to the ink in a way that is not read, so that an answer that ha
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +26,7 @@ from numpy.typing import NDArray
 
 from inktraj.parse.characters import codes
 from inktraj.parse.lexer import ARGUMENT, COMMA, KEY, LETTERS, NEWLINE, NUMBER, PARTED, SENTENCE, SPACE, Lexed
-from inktraj.parse.vocabulary import X, Y, among, labels, words_in
+from inktraj.parse.vocabulary import X, Y, among, labels, packed, words_in
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -55,6 +58,7 @@ _LIST_CALLS = words_in("""
     array asarray list tuple stroke strokes path polyline points trajectory ink trace linestring tensor set deque
     left moveto lineto""")
 _WIDTHS, _HEIGHTS = labels("width", "w", "xmax", "maxx", "right"), labels("height", "h", "ymax", "maxy", "bottom")
+_ELEMENT = re.compile(r"<((?!trace|stroke|path|point)[a-z_][\w-]{0,30}+)\b[^<>]{0,200}+>([^<>]*+)</", re.IGNORECASE)
 _CORNERS = 5  # so many points a polygon around a word has, if it is closed
 _OPENERS = (ord("["), ord("("))
 
@@ -68,7 +72,7 @@ def marked(lexed: Lexed) -> Lexed:
         What the lexer found.
     """
     if not len(lexed.opened):
-        explained = _placeholders(lexed)
+        explained = _placeholders(lexed) | _in_elements(lexed)
         return replace(lexed, kind=np.where(explained, KEY, lexed.kind)) if explained.any() else lexed
     plain = (lexed.children == 0) & (lexed.numbers > 0) & np.isin(lexed.shape, _OPENERS)
     nearest = _nearest_name(lexed)
@@ -83,12 +87,17 @@ def marked(lexed: Lexed) -> Lexed:
     named = plain & (lexed.name >= 256) & (lexed.parent >= 0) & (lexed.numbers >= 2) & (lexed.numbers <= 5)
     named |= (lexed.name >= 256) & (lexed.parent >= 0) & (lexed.children == 0) & (lexed.numbers <= 5) & _places(lexed)
     named &= ~among(lexed.name, _NAMES)
-    given = named | _in_calls(lexed, plain) | _ends(lexed, plain)
-    explained = _placeholders(lexed)
+    given = named | _in_calls(lexed, plain) | _ends(lexed, plain) | _beside_lists(lexed, plain)
+    explained = _placeholders(lexed) | _in_elements(lexed)
+    drawn = _drawing(lexed)
+    if drawn.any():
+        told |= plain & (lexed.parent >= 0) & drawn[around]
+        explained |= (lexed.bracket >= 0) & drawn[lexed.bracket]
     held = (lexed.bracket >= 0) & (lexed.kind != KEY)
-    told[lexed.bracket[held & explained]] = True
+    told[lexed.bracket[held & explained]] |= plain[lexed.bracket[held & explained]]
     of_bracket = np.where(told, KEY, np.where(given, ARGUMENT, NUMBER))
-    kind = np.where(held, of_bracket[np.maximum(lexed.bracket, 0)], np.where(explained, KEY, NUMBER))
+    kind = np.where(held, of_bracket[np.maximum(lexed.bracket, 0)], NUMBER)
+    kind[explained] = KEY
     return replace(lexed, kind=np.where(kind != NUMBER, kind, lexed.kind))
 
 
@@ -123,6 +132,42 @@ def _in_calls(lexed: Lexed, plain: BoolArray) -> BoolArray:
     bare[lexed.bracket[(lexed.bracket >= 0) & (lexed.label == 0)]] = True
     out = (lexed.numbers > 0) & called & bare & ~among(lexed.call, _POINT_CALLS)
     return np.asarray(out | (plain & (around >= 256) & ~among(around, _LIST_CALLS)))
+
+
+def _drawing(lexed: Lexed) -> BoolArray:
+    """Whether a bracket is a call, not one of a single letter, of which an argument is a list of lists."""
+    called = among(lexed.call, _LIST_CALLS) & (lexed.call >= 256)
+    if not called.any():
+        return called
+    out = np.zeros(len(called), dtype=bool)
+    lists = (lexed.children > 0) & (lexed.parent >= 0) & (lexed.shape == ord("["))
+    out[lexed.parent[lists]] = True
+    return out & called
+
+
+def _beside_lists(lexed: Lexed, plain: BoolArray) -> BoolArray:
+    """Whether a bracket of two or three numbers with a name of one letter stands beside lists that are called so."""
+    out = (lexed.name != 0) & (lexed.name < 256)
+    if not out.any():
+        return np.asarray(out)
+    out &= plain & (lexed.parent >= 0)
+    out &= ((lexed.numbers == 2) | (lexed.numbers == 3)) & ~among(lexed.name, _NAMES)
+    if out.any():
+        holds = np.zeros(len(out), dtype=bool)
+        holds[lexed.parent[(lexed.children > 0) & (lexed.parent >= 0) & among(lexed.name, _LISTS)]] = True
+        out &= holds[lexed.parent]
+    return np.asarray(out)
+
+
+def _in_elements(lexed: Lexed) -> BoolArray:
+    """Whether a number is the text of an element with a name that means no point."""
+    out = np.zeros(len(lexed), dtype=bool)
+    if "</" not in lexed.text:
+        return out
+    for match in _ELEMENT.finditer(lexed.text):
+        if packed(match[1]) in _NO_POINT:
+            out[np.searchsorted(lexed.start, match.start(2)) : np.searchsorted(lexed.start, match.end(2))] = True
+    return out
 
 
 def _places(lexed: Lexed) -> BoolArray:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from inktraj.parse import parallel
 from inktraj.parse.lexer import KEY, Lexed
 from inktraj.parse.reading import CUT, GOOD, MALFORMED, Found, Reading, last_flags, listed, roots
 from inktraj.parse.roles import FLAGS
 from inktraj.parse.tuples import strokes_of
-from inktraj.parse.vocabulary import X, Y, among, labels
+from inktraj.parse.vocabulary import X, Y, among
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-
-_FLAG_LISTS = np.sort(np.concatenate([FLAGS, labels("starts", "flags")]))
 
 
 def read(lexed: Lexed, free: BoolArray) -> Reading | None:
@@ -66,6 +65,8 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
 def read_columns(lexed: Lexed, free: BoolArray) -> Reading | None:
     """Read objects that hold one list of x and one of y, and perhaps one of s: each object is a stroke, or the ink.
 
+    Where no object does, columns that stand by themselves are read: see `parallel`.
+
     Parameters
     ----------
     lexed
@@ -79,9 +80,9 @@ def read_columns(lexed: Lexed, free: BoolArray) -> Reading | None:
     x, y = (_by_owner(lexed, lists & among(lexed.name, names)) for names in (X, Y))
     owner = np.flatnonzero((x >= 0) & (y >= 0))
     if not len(owner):
-        return None
+        return parallel.read(lexed, free)
     x, y = x[owner], y[owner]
-    s = _by_owner(lexed, lists & among(lexed.name, _FLAG_LISTS))[owner]
+    s = _by_owner(lexed, lists & among(lexed.name, parallel.FLAG_LISTS))[owner]
     # The last number of a list that is still open may be cut.
     n_x, n_y, n_s = (_safe(lexed, c) for c in (x, y, s))
     count = np.maximum(np.minimum(n_x, n_y), 0)

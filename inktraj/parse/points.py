@@ -52,6 +52,22 @@ LOSING = frozenset(
 
 _ELLIPSIS = re.compile(r"\.\.\.+|…")
 _OMISSIONS = [re.compile(p) for p in (r"and so (?:on|forth)\b", "remaining points", r"omitted\b")]
+_SAID_OF = 300  # characters before and behind an answer in which it may say that points are left out
+_SHORTENED = r"(?:truncated|shortened|abbreviated|abridged|omitted|skipped|left out|cut short)"
+_OF_POINTS = (
+    r"(?:points?|strokes?|rest|remain\w+|others?|lists?|output|answer|coordinates?|data|letters?|path|traj\w+|here)"
+)
+_LEFT_OUT = re.compile(
+    r"\b(?:for (?:the sake of )?(?:brevity|conciseness)|to save space|first (?:few|several) (?:points|strokes))\b"
+    rf"|\b{_SHORTENED}\b(?:[^\w.\n]{{1,3}}(?!to\b)\w+){{0,3}}[^\w.\n]{{1,3}}{_OF_POINTS}\b"
+    rf"|\b{_SHORTENED} for\b"
+    rf"|\b{_OF_POINTS}[^\w.\n]{{1,3}}(?:\w+[^\w.\n]{{1,3}}){{0,3}}(?:{_SHORTENED}|not (?:shown|listed))\b(?! to\b)"
+    r"|\b(?:remaining|rest)\b[^.\n]{0,60}\b(?:similar\w*|the same (?:way|pattern|manner)|analogous\w*|likewise)\b"
+    r"|\bgekürzt|\b(?:weg|aus)gelassen|\bund so weiter|\btronqu|\babrég|\bainsi de suite|\bomitid|\babreviad"
+    r"|\bsucesivamente|(?<![未有])(?:省略|略去)|以此类推",
+    re.IGNORECASE,
+)
+_NEGATED = re.compile(r"\b(?:no|not|nothing|none|never|without|n't|kein\w*|nicht|sans|aucun\w*|sin)\b", re.IGNORECASE)
 _BEHIND = re.compile(r"[\s,;()\]}]*(?:\.\.\.|…|and so (?:on|forth)|etc\b)", re.IGNORECASE)
 _HALF_THOUSAND = re.compile(r",\d{0,2}")
 _PERCENT = ord("%")
@@ -367,5 +383,9 @@ def ellipses(lexed: Lexed, extent: tuple[int, int]) -> list[Problem]:
     found += [m.span() for pattern in _OMISSIONS for m in pattern.finditer(lexed.text, *extent)]
     behind = _BEHIND.match(lexed.text, extent[1])
     found += [behind.span()] if behind else []
+    for lo, hi in ((max(extent[0] - _SAID_OF, 0), extent[0]), (extent[1], extent[1] + _SAID_OF)):
+        said = _LEFT_OUT.search(lexed.text, lo, hi)
+        if said and not _NEGATED.search(re.split(r"[.!?\n]", lexed.text[lo : said.end()])[-1]):
+            found.append(said.span())
     at = np.array(found, dtype=np.int64).reshape(-1, 2)
     return listed("ellipsis", "points are left out here", at[:, 0], at[:, 1], lexed.text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inktraj.errors import DataError
-from inktraj.parse import mentions, pages, thousands
+from inktraj.parse import marks, mentions, pages, thousands
 from inktraj.parse.answers import FEW, choose, mentioned, without_zones, zones
 from inktraj.parse.characters import plain
 from inktraj.parse.dialects import DIALECTS, read_all
@@ -89,7 +89,8 @@ def parse(
     if words is not None:
         result = pages.read(lexed, text, readings, asked, list(words))
     else:
-        result = _one_answer(lexed, text, readings, asked, dialect, stop in _LENGTH)
+        result = _one_answer(lexed, text, readings, asked, dialect)
+    result = doubted(result, _too_far(result, joined))
     if not result.used:
         result = replace(result, status=_status_without(text, lexed, stop))
     numbers = result.numbers
@@ -100,7 +101,7 @@ def parse(
     )
 
 
-def _one_answer(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, dialect: str, cut: bool) -> Parsed:
+def _one_answer(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, dialect: str) -> Parsed:
     """Read the reply as one ink."""
     chosen = choose(lexed, readings)
     if chosen is None:
@@ -108,7 +109,7 @@ def _one_answer(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, 
         return Parsed("invalid", left=_left(text, []), numbers=numbers, dropped=unusable(lexed, readings))
     block = chosen.block
     start, end, open_end = extent_of(lexed, block.reading, block.lo, block.hi)
-    reading = block.reading.take(slice(block.lo, block.hi))
+    reading = marks.told(lexed, block.reading.take(slice(block.lo, block.hi)), (start, end))
     result = finish(lexed, reading, (start, end), asked, open_end)
     doubts = doubtful(lexed, reading, result, (start, end), asked)
     if chosen.doubt:
@@ -127,7 +128,7 @@ def _one_answer(lexed: Lexed, text: str, readings: list[Reading], asked: Asked, 
         notes.append(Problem("earlier-answer", start, why))
     result = _completed(lexed, reading, result, (start, end), notes, dialect)
     result = replace(result, left=_left(text, [(start, end)]))
-    return _settled(result, lexed, reading, block.complete, cut, asked.ended)
+    return _settled(result, lexed, reading, block.complete, asked)
 
 
 def _frame(frame: CoordinateFrame | str, original_size: Size | None) -> CoordinateFrame | None:
@@ -184,17 +185,25 @@ def _left(text: str, extents: list[tuple[int, int]]) -> tuple[Leftover, ...]:
     return tuple(pieces)
 
 
-def _settled(result: Parsed, lexed: Lexed, reading: Reading, complete: bool, cut: bool, ended: bool) -> Parsed:
+def _settled(result: Parsed, lexed: Lexed, reading: Reading, complete: bool, asked: Asked) -> Parsed:
     """Correct the status by how the reply ended: a closed answer is whole, even if what follows it was cut."""
     root = reading.root
-    closed = cut and complete and root[0] >= 0 and bool((root == root[0]).all())
+    closed = asked.cut and complete and root[0] >= 0 and bool((root == root[0]).all())
     kinds = {p.kind for p in result.dropped}
     if result.status == "truncated" and closed and not kinds & {"cut", "repetition"}:
         later = bool((lexed.opened > reading.span[-1, 1]).any())
         return result if later else replace(result, status="incomplete" if kinds & LOSING else "valid")
-    if result.status in ("valid", "incomplete") and not complete and not ended:
+    if result.status in ("valid", "incomplete") and not complete and not asked.ended:
         return replace(result, status="truncated")
     return result
+
+
+def _too_far(result: Parsed, joined: list[Problem]) -> list[Problem]:
+    """Tell of thousands whose commas may rather part numbers, as the points lie outside of the image."""
+    if not result.out_of_range:
+        return []
+    why = "a comma was read as a thousands separator, and points lie outside of the image"
+    return [Problem("columns", p.position, why) for p in joined if "thousands" in p.text]
 
 
 def _status_without(text: str, lexed: Lexed, stop: str) -> Status:

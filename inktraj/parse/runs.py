@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inktraj.parse import roles
+from inktraj.parse.characters import codes
 from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
 from inktraj.parse.reading import MALFORMED, Found, Problem, Reading, listed, roots
 from inktraj.parse.tuples import COLUMNS
 from inktraj.parse.vocabulary import among, labels
 
-_TAG = re.compile(r"<(?:svg|ink|path|points?|trace|polyline)\b")  # numbers in tags without a point are attributes
+_TAG = re.compile(r"<(?:svg|ink|path|points?|trace|polyline)\b")  # numbers in tags are attributes
 _HEADINGS = labels("strokes", "stroke", "points", "path", "ink", "trajectory", "coordinates", "answer", "output")
 
 _STROKES = labels("strokes", "stroke", "ink", "paths")
@@ -163,9 +164,9 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
     free
         ``(n,)``: numbers that no other dialect has taken.
     """
-    if _TAG.search(lexed.text):
-        return None
     usable = free & (lexed.kind == NUMBER) & (lexed.bracket < 0) & ((lexed.label == 0) | among(lexed.label, _HEADINGS))
+    if _TAG.search(lexed.text):
+        usable &= ~_in_tags(lexed)
     # "1." or "2)" or "3:" begins an item of a list.
     usable &= ~(np.isin(lexed.follow, (ord("."), ord(")"), ord(":"))) & _begins_row(lexed))
     at = np.flatnonzero(usable)
@@ -187,6 +188,14 @@ def read_rows(lexed: Lexed, free: BoolArray) -> Reading | None:
             if k < 4:
                 return None
     return _one_line(lexed, at, broken)
+
+
+def _in_tags(lexed: Lexed) -> BoolArray:
+    """Whether a number stands within a tag: an attribute."""
+    code, at = codes(lexed.text), np.arange(len(lexed.text))
+    opens = np.maximum.accumulate(np.where(code == ord("<"), at, -1))
+    closes = np.maximum.accumulate(np.where(code == ord(">"), at, -1))
+    return np.asarray((opens > closes)[lexed.start])
 
 
 def _has_slashes(lexed: Lexed, at: IntArray, first: IntArray, count: IntArray) -> BoolArray:

@@ -83,8 +83,8 @@ def among(found: Words, wanted: Words) -> NDArray[np.bool_]:
     return out
 
 
-X = labels("x", "xs", "xcoord", "xpos", "posx", "coordx", "px")
-Y = labels("y", "ys", "ycoord", "ypos", "posy", "coordy", "py")
+_AXIS = "{0} {0}s {0}coord {0}coords {0}coordinates {0}pos {0}vals {0}values {0}data {0}list pos{0} coord{0} p{0}"
+X, Y = words_in(_AXIS.format("x")), words_in(_AXIS.format("y"))
 """Names of the coordinates."""
 
 UP_WORDS, DOWN_WORDS = (

@@ -99,6 +99,76 @@ def test_a_box_or_a_size_beside_an_answer_is_never_taken_for_ink(rng, name, befo
         assert found.status == "valid"
 
 
+def as_written(strokes):
+    return [[list(map(float, p)) for p in s] for s in strokes]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from(WRITERS), st.sampled_from(["\n\n", "\n```\n```\n", "\n"]))
+def test_an_answer_given_twice_is_read_once(rng, name, between):
+    strokes = parse_cases.made_ink(rng)
+    text = parse_cases.DIALECTS[name](strokes)
+    size = (parse_cases.WIDTH, parse_cases.HEIGHT)
+    found = parse(text + between + text, frame="sent-px", sent_size=size, stop_reason="end")
+    right = [s.tolist() for s in found.strokes] == as_written(strokes)
+    assert right or found.status != "valid" or (between == "\n" and text[0] not in "[{<"), text
+    if name in ("tuples", "lists"):
+        assert right
+        assert found.numbers.left >= found.numbers.used
+
+
+COORDINATES = st.integers(0, 699)
+POINTS = st.lists(st.tuples(COORDINATES, COORDINATES), min_size=3, max_size=24, unique=True)
+STROKES = st.builds(
+    lambda points, size: [points[i : i + size] for i in range(0, len(points) - 2, size)], POINTS, st.integers(3, 8)
+)
+
+
+def columns_of_each(strokes, form):
+    return "\n".join(
+        form.format(axis, k, ", ".join(str(p[i]) for p in stroke))
+        for k, stroke in enumerate(strokes, 1)
+        for i, axis in enumerate("xy")
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(STROKES, st.sampled_from(["{0}{1} = [{2}]", "{0} = [{2}]", "{0} = np.array([{2}])", "{0}: {2}"]))
+def test_columns_by_themselves_are_points(strokes, form):
+    found = parse(columns_of_each(strokes, form), frame="sent-px", sent_size=(700, 700), stop_reason="end")
+    assert [s.tolist() for s in found.strokes] == as_written(strokes)
+    assert (found.status, found.dialect) == ("valid", "columns")
+
+
+@given(STROKES, st.integers(1, 20))
+def test_columns_that_are_cut_give_no_point_that_was_not_there(strokes, cut):
+    text = columns_of_each(strokes, "{0} = [{2}]")[:-cut]
+    found = parse(text, frame="sent-px", sent_size=(700, 700), stop_reason="length")
+    assert found.status == "truncated"
+    for stroke, whole in zip(found.strokes, strokes, strict=False):
+        assert stroke.tolist() == as_written([whole])[0][: len(stroke)]
+
+
+@pytest.mark.parametrize(
+    "form", [("MOVE {} {}", "LINE {} {}"), ("G0 X{} Y{}", "G1 X{} Y{}"), ("G00 X{} Y{}", "G01 X{} Y{}")]
+)
+@given(strokes=STROKES)
+def test_plotters_commands_tell_strokes(form, strokes):
+    text = "\n".join(form[k > 0].format(*p) for stroke in strokes for k, p in enumerate(stroke))
+    found = parse(text, frame="sent-px", sent_size=(700, 700), stop_reason="end")
+    assert [s.tolist() for s in found.strokes] == as_written(strokes)
+    assert found.starts_known
+
+
+@pytest.mark.parametrize(
+    "text", ["G91\nG0 X12 Y22\nG1 X30 Y40", "G0 X12 Y22\nG0 X30 Y40", "G0 X12 Y22\nG2 X30 Y40 I1 J2"]
+)
+def test_commands_that_are_not_followed_leave_doubt(text):
+    found = parse(text, frame="sent-px", sent_size=(700, 700), stop_reason="end")
+    assert found.status == "incomplete"
+    assert "transform" in {p.kind for p in found.dropped}
+
+
 # Words of a page.
 
 

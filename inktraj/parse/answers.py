@@ -64,7 +64,9 @@ _REPLACES = re.compile(
 _CHOICE = re.compile(
     r"\b(?:alternativ|option|version|variant|or\b|otherwise|either|another|if you prefer"
     r"|(?:answer|solution|candidate|guess|hypothesis)\W{1,3}(?:[a-d]|\d)\b"
-    r"|(?:first|second|other) (?:guess|answer|candidate|possib|interpret))",
+    r"|(?:first|second|other) (?:guess|answer|candidate|possib|interpret)"
+    r"|möglichkeit|opci[oó]n|opzione|opç|variante|ou bien|oder\b)"
+    r"|方案|选项|選項|版本|或者|вариант|विकल्प|خيار|بديل",
     re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(r"\balternativ", re.IGNORECASE)
@@ -77,7 +79,12 @@ _BOX = re.compile(
     re.IGNORECASE,
 )
 _HEAD = 80  # characters before the first point that say what it is
-_ORDINALS = labels("stroke", "strokes", "no", "nr", "number", "part", "segment", "line", "trazo", "trait", "strich")
+_ORDINALS = labels(
+    *("stroke", "strokes", "no", "nr", "number", "part", "segment", "line"),
+    *("trazo", "trait", "strich", "traço", "tratto", "streek", "strek"),
+)
+_PLACED = re.compile(r"\b(?:at|near|around|bei|à|en)\s*\Z", re.IGNORECASE)
+_FEWEST_PLACES = 2
 _CODE = 12  # so many words of code may stand between calls of one function
 _MOST_TIMES = 4  # so often an answer may be given in whole; more is a loop
 _PAIRS = 20  # so many pairs of lists are compared
@@ -396,7 +403,7 @@ def mentioned(lexed: Lexed, reading: Reading) -> bool:
     within = bits[1:]
     prose = ((words[1:] > 0) | ((within & SENTENCE) != 0)) & ((within & (NEWLINE | STROKE)) == 0)
     prose |= (words[1:] > 0) & ((within & SENTENCE) != 0) & ((within & STROKE) == 0)
-    if prose.any():
+    if prose.any() or _placed(lexed, reading):
         return True
     few = len(reading) <= FEW and not (within & STROKE).any()
     enough = 1 if len(reading) == 1 else _PROSE
@@ -404,3 +411,12 @@ def mentioned(lexed: Lexed, reading: Reading) -> bool:
         gap = lexed.text[int(reading.span[0, 1]) : int(reading.span[1, 0])]
         enough = 0 if _LETTERS.search(gap) else 1 if gap.strip() == "-" else _PROSE
     return bool(few and len(_WORD.findall(lexed.text[: 1 << 12])) >= enough)
+
+
+def _placed(lexed: Lexed, reading: Reading) -> bool:
+    """Whether most points are told as places on one line: ``the t is at (10, 20), the h at (30, 20)``."""
+    n = len(reading)
+    if n < _FEWEST_PLACES or n > _PAIRS:
+        return False
+    gaps = [lexed.text[int(a) : int(b)] for a, b in zip(reading.span[:-1, 1], reading.span[1:, 0], strict=True)]
+    return 2 * sum("\n" not in gap and bool(_PLACED.search(gap)) for gap in gaps) > n - 1

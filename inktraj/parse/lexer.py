@@ -277,7 +277,7 @@ def _number_end(b: U8, at: int) -> tuple[int, float, bool]:
             power += -exponent if negative else exponent
             i = j
     scale = _POWERS[abs(power)] if abs(power) < 23 else 10.0 ** abs(power)
-    value = mantissa * scale if power >= 0 else mantissa / scale
+    value = 0.0 if mantissa == 0 else mantissa * scale if power >= 0 else mantissa / scale  # not 0 · inf
     return i, -value if b[at] == _MINUS else value, long or digits > 15
 
 

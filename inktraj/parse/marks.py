@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from inktraj.parse.lexer import Lexed
+from inktraj.parse.lexer import AHEAD, HERE, NEWLINE, STROKE, Lexed
 from inktraj.parse.reading import GOOD, Reading
 
 IntArray = NDArray[np.int64]
@@ -27,6 +27,31 @@ _LABEL = re.compile(
     r"(\d{1,6})(?!\d)",
     re.IGNORECASE,
 )
+
+_STROKE_WORD = re.compile(
+    r"(?:штрих|черта|ضربة|الخط|جرة|स्ट्रोक|रेखा|স্ট্রোক|획|ストローク|笔画|筆畫|笔|筆|קו|משיכה|เส้น|γραμμή|πινελιά)"
+    r"\s*+(?=[\d(\[:])",
+    re.IGNORECASE,
+)
+"""The word for a stroke in scripts whose letters the lexer does not tell apart."""
+
+
+def marked(lexed: Lexed) -> Lexed:
+    """Return what the lexer found, where words of other scripts mark strokes too.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    """
+    if lexed.text.isascii() or not len(lexed):
+        return lexed
+    at = np.array([m.end() for m in _STROKE_WORD.finditer(lexed.text)], dtype=np.int64)
+    number = np.searchsorted(lexed.start, at)
+    number = number[number < len(lexed)]
+    gap = lexed.gap.copy()
+    gap[number] |= STROKE | np.where(gap[number] & NEWLINE, AHEAD, HERE)
+    return replace(lexed, gap=gap)
 
 
 def told(lexed: Lexed, reading: Reading, extent: tuple[int, int]) -> Reading:

@@ -63,12 +63,18 @@ _LEFT_OUT = re.compile(
     rf"|\b{_SHORTENED} for\b"
     rf"|\b{_OF_POINTS}[^\w.\n]{{1,3}}(?:\w+[^\w.\n]{{1,3}}){{0,3}}(?:{_SHORTENED}|not (?:shown|listed))\b(?! to\b)"
     r"|\b(?:remaining|rest)\b[^.\n]{0,60}\b(?:similar\w*|the same (?:way|pattern|manner)|analogous\w*|likewise)\b"
+    r"|\bonly (?:\w+ ){0,3}(?:the )?(?:first|part|some|beginning|initial)\b(?! (?:occurr|instance|one\b|line|match))"
+    r"|\bpartial (?:\w+ )?(?:traj|path|trace|list|answer|result|stroke|point|output|coord)|\bpartially traced"
+    r"|\b(?:(?:shall|should|can|may) I|me to) (?:continue|go on)\b(?! with (?:the )?(?:next|other) word)"
+    r"|\bto be continued"
+    r"|\bnur (?:d\w+ )?(?:erste\w*|Teil|Anfang)\b|\b(?:seulement|uniquement) (?:l\w+ )?(?:premi|début|partie)"
+    r"|\bs[oó]lo (?:l\w+ )?(?:primer|parte)|部分(?:笔画|筆畫|点|點|坐标)|未完|其余(?:笔画|点|部分)|剩余"
     r"|\bgekürzt|\b(?:weg|aus)gelassen|\bund so weiter|\btronqu|\babrég|\bainsi de suite|\bomitid|\babreviad"
     r"|\bsucesivamente|(?<![未有])(?:省略|略去)|以此类推",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(r"\b(?:no|not|nothing|none|never|without|n't|kein\w*|nicht|sans|aucun\w*|sin)\b", re.IGNORECASE)
-_BEHIND = re.compile(r"[\s,;()\]}]*(?:\.\.\.|…|and so (?:on|forth)|etc\b)", re.IGNORECASE)
+_BEHIND = re.compile(r"[\s,;()\]}]*(?:\.\.\.|…|and so (?:on|forth)|etc\b|\+\s*\w+\s*[(\[])", re.IGNORECASE)
 _HALF_THOUSAND = re.compile(r",\d{0,2}")
 _PERCENT = ord("%")
 _LIFTED = -1.0  # x and y where models write that the pen is lifted

@@ -84,7 +84,7 @@ def parse(
     lexed = lex(without_zones(written, excluded))
     hidden = max(len(lex(written)) - len(lexed), 0) if excluded else 0
     lexed, joined = thousands.join(lexed)
-    lexed = mentions.marked(lexed)
+    lexed = mentions.marked(marks.marked(lexed))
     readings = read_all(lexed, dialect, asked.sent)
     if words is not None:
         result = pages.read(lexed, text, readings, asked, list(words))

@@ -21,7 +21,8 @@ _MEANINGS = {
         to the of move from end first second third fourth fifth sixth seventh last at px pixels pixel dot
         cross letter word path trace draw line segment part strokes ink in with is as for now a i n on by x y s t p new
         xy xys up down label alt array list data tuple tuples comma lifted lifts continue continues lineto ctx""",
-    MARK: "stroke penup pendown lift penlift pen newstroke start begin sos bos eos eop sep trazo trait strich moveto",
+    MARK: "stroke penup pendown lift penlift pen newstroke start begin sos bos eos eop sep trazo trait strich "
+    "traço tratto streek strek moveto",
     PART: """final answer attempt retry hmm again output solution draft however let updated adjusted better example
         reconsider refined recheck or rather rough normalized normalised""",
     AGAIN: """wait actually correct corrected correction corrects instead revised revise sorry oops alternatively option

@@ -1,13 +1,11 @@
 """The command line: arguments, progress and exit codes; every command's work is in the package.
 
-Exit codes: 0 all is well; 1 some page, image or ink could not be used (the others were); 2 nothing could be done, or
-not to the end, with the reason on standard error; 130 interrupted.
-
 Everything heavy is imported inside the commands, so that ``inktraj --help`` costs little.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -24,6 +22,7 @@ import typer
 from inktraj.cli_data import app as data_app
 from inktraj.cli_eval import COMPILES
 from inktraj.cli_eval import app as eval_app
+from inktraj.cli_output import INTERRUPTED, SOME_FAILED, UNUSABLE, complain
 from inktraj.cli_scoring import (
     BridgeOption,
     ByOption,
@@ -46,7 +45,8 @@ if TYPE_CHECKING:
     from inktraj.pseudolabel import Progress, RunSummary
     from inktraj.style import StyleModel
 
-SOME_FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+_FULL = frozenset([errno.ENOSPC, errno.EFBIG, errno.EDQUOT])
+"""What a disk, or a limit, says that has no room; where compiled code is kept, too."""
 
 WORDS = "words.jsonl"
 _TEMPORARY = ".tmp-"
@@ -79,12 +79,14 @@ def main() -> None:
             # The reader, such as head, has what it wanted; what is left in the buffer has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(SOME_FAILED)
-        _complain(str(err))
+        complain(str(err))
         sys.exit(UNUSABLE)
-
-
-def _complain(text: str) -> None:
-    typer.echo(f"inktraj: {text}", err=True)
+    except OSError as err:
+        if err.errno not in _FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer finds no room
+        complain(f"cannot write {err.filename or 'all that was to be written'}: {err.strerror}")
+        sys.exit(UNUSABLE)
 
 
 def _version(wanted: bool) -> None:
@@ -145,12 +147,12 @@ def build_pseudolabels(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        _complain(f"interrupted; finished pages are kept in {out}, and the same command goes on with the others")
+        complain(f"interrupted; finished pages are kept in {out}, and the same command goes on with the others")
         raise typer.Exit(INTERRUPTED) from None
     if not quiet:
         _tell(summary, terminal)
     if summary.unread:
-        _complain(
+        complain(
             f"{len(summary.unread)} pages could not be read now, such as {summary.unread[0]}; what an earlier run made "
             "of them is kept"
         )
@@ -303,7 +305,7 @@ def recover(
     failed = _failures(sources, do)
     for record in records:
         if not record.ink.strokes:
-            typer.echo(f"inktraj: {record.id}: no ink found", err=True)
+            complain(f"{record.id}: no ink found")
     if out is None:
         write_ink(sys.stdout.buffer, records, form or "jsonl")
     else:
@@ -436,7 +438,7 @@ def score(
     write(scores, comparison, targets)
     show(scores, comparison, sys.stderr if Path("-") in targets.values() else sys.stdout)
     for where, reason in scores.unread.items():
-        _complain(f"not used: {reason if where in reason else f'{where}: {reason}'}")
+        complain(f"not used: {reason if where in reason else f'{where}: {reason}'}")
     if scores.unread or scores.unknown or scores.counts["error"]:
         raise typer.Exit(SOME_FAILED)
 
@@ -514,11 +516,11 @@ def train_style(
     inks = samples.by_writer()
     few = [name for name, words in inks.items() if len(words) < least_words]
     for text in samples.failed:
-        _complain(text)
+        complain(text)
     if samples.skipped:
-        _complain(f"passed over: {len(samples.skipped)}, such as {samples.skipped[0]}")
+        complain(f"passed over: {len(samples.skipped)}, such as {samples.skipped[0]}")
     if few:
-        _complain(f"writers with fewer than {least_words} words, left out: {len(few)}, such as {few[0]!r}")
+        complain(f"writers with fewer than {least_words} words, left out: {len(few)}, such as {few[0]!r}")
     inks = {name: words for name, words in inks.items() if len(words) >= least_words}
     if network is not None:
         known = StyleNetwork.load(None if network == "shipped" else network)
@@ -528,7 +530,7 @@ def train_style(
     model.save(out)
     if not quiet:
         told = model.calibration
-        _complain(
+        complain(
             f"{out}: {len(model.writers)} writers; of {told.words} held-out words {told.accuracy:.1%} named right, "
             f"ceiling {told.ceiling:.3f}, floor {told.floor:.3f}, calibration error {told.error_after:.3f}, "
             f"model {model.hash[:12]}"
@@ -563,7 +565,7 @@ def _trained(
         tenth = 10 * step.pictures // step.total
         if tenth > told and not quiet:
             told = tenth
-            _complain(f"{step.pictures} of {step.total} pictures, {step.accuracy:.1%} of the last ones named right")
+            complain(f"{step.pictures} of {step.total} pictures, {step.accuracy:.1%} of the last ones named right")
 
     checkpoint = out.with_name(out.name + ".checkpoint")
     recipe = Recipe(pictures=pictures, seed=seed)
@@ -572,7 +574,7 @@ def _trained(
             inks, recipe, share=share, least=least, checkpoint=checkpoint, threads=threads, progress=progress
         )
     except KeyboardInterrupt:
-        _complain(
+        complain(
             f"interrupted; the same command goes on from {checkpoint}"
             if checkpoint.exists()
             else "interrupted within the first minute, of which nothing is kept"
@@ -599,7 +601,7 @@ def _sources(places: list[str]) -> tuple[list[Source | None], int]:
         try:
             sources += [replace(source, id=_free(source.id, taken)) for source in find_sources(place)]
         except DataError as err:
-            _complain(str(err))
+            complain(str(err))
             failed += 1
     return sources, failed
 
@@ -622,7 +624,7 @@ def _failures(sources: list[Source | None], do: Callable[[Source | None], None])
         try:
             do(source)
         except DataError as err:
-            _complain(str(err))
+            complain(str(err))
             failed += 1
     if failed == len(sources):
         raise typer.Exit(UNUSABLE)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inktraj.cli_output import INTERRUPTED, complain
+
 if TYPE_CHECKING:
     from inktraj.evaluation.asking import Tally
     from inktraj.vlm import VLM, Retry
     from inktraj.vlm.retry import OnRetry
-
-SOME_FAILED, INTERRUPTED = 1, 130
 
 MaxConnectionsOption = Annotated[int, typer.Option(help="Requests at once.")]
 MaxCostOption = Annotated[float | None, typer.Option(help="Dollars of this run after which nothing more is asked.")]
@@ -71,9 +71,7 @@ def interruptible(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(
-            f"inktraj: interrupted; the replies that came are kept in {folder}, and the same command goes on", err=True
-        )
+        complain(f"interrupted; the replies that came are kept in {folder}, and the same command goes on")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -85,6 +83,8 @@ def asking_bar() -> Iterator[tuple[Any, Callable[[Tally, int], None], OnRetry]]:
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from inktraj.evaluation.tables import printable
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[told]}")
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
@@ -104,6 +104,7 @@ def asking_bar() -> Iterator[tuple[Any, Callable[[Tally, int], None], OnRetry]]:
             nonlocal retries
             retries += 1
             if retry.wait >= 5:
-                bar.console.print(f"{retry.model}: {retry.error}; waiting {retry.wait:.0f} s", style="dim")
+                told = printable(f"{retry.model}: {retry.error}; waiting {retry.wait:.0f} s")
+                bar.console.print(told, style="dim", markup=False, highlight=False)
 
         yield bar, progress, on_retry

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inktraj.cli_output import INTERRUPTED, SOME_FAILED, complain
+
 if TYPE_CHECKING:
     from inktraj.datasets.sample import Problem
     from inktraj.datasets.statistics import Statistics
 
-SOME_FAILED, INTERRUPTED = 1, 130
 SHOWN = 20
 """Problems that are told on a terminal; --json has all."""
 
@@ -111,7 +112,7 @@ def prepare(
         with _bar("forms") as progress:
             done = make(place, out, limit=limit, overwrite=overwrite, progress=progress)
     except KeyboardInterrupt:
-        typer.echo(f"inktraj: interrupted; finished pages are kept in {out}, and the same command goes on", err=True)
+        complain(f"interrupted; finished pages are kept in {out}, and the same command goes on")
         raise typer.Exit(INTERRUPTED) from None
     before = f" ({done.reused} of them done before)" if done.reused else ""
     typer.echo(f"{done.out}: {done.pages} pages{before}, {done.words} words")
@@ -160,9 +161,9 @@ def _number(value: float | None) -> str:
 
 def _tell(what: str, problems: tuple[Problem, ...]) -> None:
     for problem in problems[:SHOWN]:
-        typer.echo(f"inktraj: {what}: {problem}", err=True)
+        complain(f"{what}: {problem}")
     if len(problems) > SHOWN:
-        typer.echo(f"inktraj: {len(problems) - SHOWN} more", err=True)
+        complain(f"{len(problems) - SHOWN} more")
 
 
 def _json(data: Any) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from inktraj.cli_asking import (
-    SOME_FAILED,
     AttemptsOption,
     BaseUrlOption,
     BatchOption,
@@ -30,6 +29,7 @@ from inktraj.cli_asking import (
     interruptible,
     model_of,
 )
+from inktraj.cli_output import SOME_FAILED, complain, printing
 from inktraj.cli_scoring import (
     BridgeOption,
     ByOption,
@@ -164,18 +164,22 @@ def evaluate(
         run = evaluate_model(vlm, data, folder, plan, split=split, images=images, watcher=watcher)
     from rich.console import Console
 
-    print_table(run, Console())
-    _tell(run)
+    with printing():
+        print_table(run, Console())
+        typer.echo(f"report: {run.folder / 'report.html'}")
+    _tell_errors(run)
 
 
-def _tell(run: EvaluationRun) -> None:
-    typer.echo(f"report: {run.folder / 'report.html'}")
-    errors = sum(row.kinds["error"] for row in run.rows)
-    if errors:
-        why = run.stopped or next(o.reason for row in run.rows for o in row.outcomes if o.kind == "error")
-        typer.echo(
-            f"inktraj: {errors} samples could not be asked ({why}); the same command asks for them again", err=True
-        )
+def _tell_errors(run: EvaluationRun) -> None:
+    outcomes = [outcome for row in run.rows for outcome in row.outcomes if outcome.kind == "error"]
+    unasked = [outcome for outcome in outcomes if outcome.ink is None]
+    if unasked:
+        why = run.stopped or unasked[0].reason
+        complain(f"{len(unasked)} samples could not be asked ({why}); the same command asks for them again")
+    if len(outcomes) > len(unasked):
+        first = next(outcome for outcome in outcomes if outcome.ink is not None)
+        complain(f"{len(outcomes) - len(unasked)} samples could not be scored; the first, {first.id}: {first.reason}")
+    if outcomes:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -195,13 +199,15 @@ def compare(
     if str(json_file) != "-" and str(markdown) != "-":
         from rich.console import Console
 
-        found.print(Console())
+        with printing():
+            found.print(Console())
     for target, text in (
         (json_file, json.dumps(found.to_json(), indent=1, ensure_ascii=False) + "\n"),
         (markdown, found.to_markdown()),
     ):
         if str(target) == "-":
-            typer.echo(text, nl=False)
+            with printing():
+                typer.echo(text, nl=False)
         elif target is not None:
             write_text(target, text)
 
@@ -224,7 +230,6 @@ def _watched(terminal: bool) -> Iterator[tuple[Watcher, OnRetry | None]]:
             def scoring(self, stage: str, done: int, total: int) -> None:
                 if stage not in stages:
                     stages[stage] = bar.add_task(stage, total=total, told="")
-                told = "" if done else COMPILES
-                bar.update(stages[stage], completed=done, total=total, told=told)
+                bar.update(stages[stage], completed=done, total=total, told="" if done else COMPILES)
 
         yield Shown(), on_retry

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from inktraj.cli_asking import (
-    SOME_FAILED,
     AttemptsOption,
     BaseUrlOption,
     BatchOption,
@@ -30,6 +28,7 @@ from inktraj.cli_asking import (
     interruptible,
     model_of,
 )
+from inktraj.cli_output import SOME_FAILED, complain, printing
 from inktraj.errors import DataError
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def run(
         else:
             outcomes = [run_benchmark(vlm, bench, data, folder, plan, progress=progress)]
     folders = [folder / outcome.prompt for outcome in outcomes] if several else [folder]
-    with _told():
+    with printing():
         if len(outcomes) > 1 and all(outcome.scored for outcome in outcomes):
             found = compare_runs(folders)
             found.write(folder)
@@ -154,13 +153,10 @@ def run(
             typer.echo(f"report: {each / 'report.html'}")
     if errors := [result for outcome in outcomes for result in outcome.results if result.status == "error"]:
         why = outcomes[-1].stopped or errors[0].reason
-        typer.echo(
-            f"inktraj: {len(errors):,} questions could not be asked ({why}); the same command asks for them again",
-            err=True,
-        )
+        complain(f"{len(errors):,} questions could not be asked ({why}); the same command asks for them again")
         raise typer.Exit(SOME_FAILED)
     if len(outcomes) < len(set(prompts)):
-        typer.echo(f"inktraj: {outcomes[-1].stopped}; the same command goes on with the other prompts", err=True)
+        complain(f"{outcomes[-1].stopped}; the same command goes on with the other prompts")
         raise typer.Exit(SOME_FAILED)
 
 
@@ -219,7 +215,7 @@ def score(
                 write_outcome(outcome, out)
         told = json.dumps(outcome.to_json(), indent=1, ensure_ascii=False, default=str) + "\n"
         told = told.encode("utf-8", "backslashreplace").decode()  # half a character stays readable to JSON
-        with _told():
+        with printing():
             if str(json_file) == "-":
                 typer.echo(told, nl=False)
             else:
@@ -241,7 +237,7 @@ def compare(
     from inktraj.vqa.compare import compare_runs
 
     found = compare_runs(runs)
-    with _told():
+    with printing():
         found.print(_console())
     if out is not None:
         try:
@@ -283,15 +279,3 @@ def _console() -> Any:
     from rich.console import Console
 
     return Console()
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """A full disk behind standard output, or a reader that has gone, is told of; files are written by then."""
-    try:
-        yield
-        if sys.stdout is not None:  # closed from the start: nobody wants to be told
-            sys.stdout.flush()
-    except (OSError, UnicodeEncodeError) as err:
-        why = err.strerror if isinstance(err, OSError) else f"{err}; is it UTF-8?"
-        raise DataError(f"standard output: cannot be written ({why})") from err

@@ -254,6 +254,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif fault == "malformed":
             self.send(200, b'{"id": "msg_1", "content": [{"type": "te')
+        elif fault == "deep":
+            self.send(200, b"[" * 200_000)
         elif fault == "html":
             self.send(200, b"<html><body>Bad gateway</body></html>", kind="text/html")
         elif fault == "wrong":

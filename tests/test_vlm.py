@@ -508,7 +508,7 @@ def test_an_empty_account_is_not_waited_for():
     assert len(fake.requests) == 1
 
 
-@pytest.mark.parametrize("fault", ["malformed", "html", "wrong", "503"])
+@pytest.mark.parametrize("fault", ["malformed", "deep", "html", "wrong", "503"])
 def test_what_never_passes_is_an_error_and_no_answer(wire, fault):
     with FakeProvider(faults={"*": [fault] * 9}) as fake:
         model = connect(fake, wire)

@@ -142,6 +142,7 @@ def load_dataset(place: str | Path, *, split: str | None = None, images: str | P
         root,
         tuple(store.skipped),
         store.not_kept,
+        split or "",
     )
 
 

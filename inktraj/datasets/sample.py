@@ -239,6 +239,8 @@ class Dataset(Sequence[Sample]):
         Words and pages that are no samples, and why.
     not_kept
         Pages left out because they were not kept when the references were made.
+    split
+        Name of the part that this is; "" for the whole.
     """
 
     name: str
@@ -251,6 +253,7 @@ class Dataset(Sequence[Sample]):
     root: Path = field(default_factory=Path)
     skipped: tuple[Problem, ...] = ()
     not_kept: int = 0
+    split: str = ""
 
     frame = "px"
     """The unit of all inks and boxes: pixels of their page."""

@@ -3,7 +3,8 @@
 Conventions
 -----------
 * A leaderboard ranks by one figure over all samples, by the paper's rule. Every row of every run is an entry.
-* Entries are compared on the same samples only: those whose references, or whose signatures, differ are refused.
+* Entries are compared on the same samples only: those whose references, or whose signatures, differ are refused, and
+  samples that are an error in one are left out of all, or a run that failed on hard words would lead.
 * Each entry is compared with the leader by paired bootstrap (`inktraj.metrics.statistics.paired_bootstrap`). That is
   several tests, so p-values are corrected by Holm's step-down method (Holm 1979, "A simple sequentially rejective
   multiple test procedure"); intervals are not. The leader was chosen by the same samples, which flatters it: a
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from inktraj.errors import DataError, ParseError
-from inktraj.evaluation.results import KINDS, RUN, RUN_FORMAT
+from inktraj.evaluation.results import RUN, RUN_FORMAT, row_name
 from inktraj.evaluation.summary import HEADLINES, figure_of, heading
 from inktraj.evaluation.tables import Table, cell, escaped, interval, percent, say, short
 from inktraj.io.files import read_text
@@ -48,9 +49,9 @@ class Entry:
     model, frame, native, kinds, resolved
         As in `inktraj.evaluation.results.Row`.
     scores
-        As the run wrote them.
+        Of the samples that are an error in no entry.
     figures
-        Of the scores.
+        Of these scores.
     """
 
     name: str
@@ -93,26 +94,37 @@ class Comparison:
         The best first; those without a value last.
     differences
         To the first; None for itself, and for those without a value.
+    samples
+        In all, those that are an error in one entry included.
     """
 
     figure: str
     entries: tuple[Entry, ...]
     differences: tuple[Difference | None, ...]
+    samples: int
 
     @property
     def table(self) -> Table:
         """The leaderboard as text."""
         named = [n for n in dict.fromkeys([self.figure, *HEADLINES]) if any(n in e.figures for e in self.entries)]
         labels = [heading(figure_of(name)) for name in named]
-        head = ["", "ok", "coverage", *labels, "− best", "p, Holm", "− best, ok in both"]
+        head = ["", "error", "coverage", *labels, "− best", "p, Holm", "− best, ok in both"]
         rows = []
         for number, (entry, difference) in enumerate(zip(self.entries, self.differences, strict=True), 1):
             found = (entry.figures.get(name) for name in named)
             cells = [cell(None if twice is None else twice.all) for twice in found]
-            counts = [str(entry.kinds.get(KINDS[0], 0)), percent(entry.scores.coverage)]
+            counts = [str(entry.kinds.get("error", 0)), percent(entry.scores.coverage)]
             rows.append([f"{number}. {entry.name}", *counts, *cells, *_told(difference)])
         others = range(len(head) - 4, 3, -1)
-        return Table(f"Leaderboard by {labels[0]}, all samples", head, rows, spare=(len(head) - 1, *others, 1))
+        spare = (len(head) - 1, *others, *([] if any(row[1] != "0" for row in rows) else [1]))
+        return Table(f"Leaderboard by {labels[0]}, {self._told_samples}", head, rows, spare=spare)
+
+    @property
+    def _told_samples(self) -> str:
+        shared = len(self.entries[0].scores.words)
+        if shared == self.samples:
+            return f"all {shared} samples"
+        return f"the {shared} of {self.samples} samples that are an error in no run"
 
     @property
     def notes(self) -> list[str]:
@@ -121,8 +133,7 @@ class Comparison:
         share = f"{100 * first.drawing.confidence:g} %"
         tests = sum(d is not None and d.p_corrected is not None for d in self.differences)
         return [
-            f"{len(first.words)} samples; what is not ok scores the declared worst; errors on either side are left out "
-            "of a difference",
+            f"{self._told_samples}; what is not ok scores the declared worst",
             f"difference to the first: paired bootstrap, {share} intervals (not corrected), {first.drawing.resamples} "
             f"draws, seed {first.drawing.seed}, of {first.drawn}",
             f"p: two-sided, corrected by Holm's method over {tests} comparisons; * below {SIGNIFICANT:g}. The first "
@@ -146,6 +157,8 @@ class Comparison:
             "correction": "holm",
             "signatures": [str(signature) for signature in first.signatures],
             "references": first.references,
+            "samples": self.samples,
+            "compared": len(first.words),
             "drawing": asdict(first.drawing),
             "entries": [
                 {
@@ -210,6 +223,8 @@ def compare_runs(folders: Sequence[str | Path], *, figure: str = "dtw") -> Compa
     if len(entries) < 2:
         raise DataError(f"a comparison needs two rows at least, and there are {len(entries)} in {len(folders)} runs")
     _check_comparable(entries)
+    samples = len(entries[0].scores.words)
+    entries = _on_shared(entries)
 
     def rank(entry: Entry) -> tuple[bool, float]:
         value = _value(entry, figure)
@@ -219,7 +234,18 @@ def compare_runs(folders: Sequence[str | Path], *, figure: str = "dtw") -> Compa
     if _value(ranked[0], figure) is None:
         known = ", ".join(name for name in HEADLINES if name in ranked[0].figures)
         raise DataError(f"no run has the figure {figure!r} over all samples; there are such as {known}")
-    return Comparison(figure, tuple(ranked), tuple(_differences(ranked, figure)))
+    return Comparison(figure, tuple(ranked), tuple(_differences(ranked, figure)), samples)
+
+
+def _on_shared(entries: Sequence[Entry]) -> list[Entry]:
+    """Leave out the samples that are an error in some entry; raises DataError where none is left."""
+    errors = {word.name for entry in entries for word in entry.scores.words if word.status == "error"}
+    if errors:
+        words = entries[0].scores.words
+        if all(word.name in errors for word in words):
+            raise DataError(f"each of the {len(words)} samples is an error in one of the runs; run those again first")
+        entries = [replace(entry, scores=entry.scores.without(errors)) for entry in entries]
+    return [replace(entry, figures=entry.scores.figures) for entry in entries]
 
 
 def _value(entry: Entry, figure: str) -> float | None:
@@ -271,9 +297,9 @@ def _unlike(first: Entry, other: Entry) -> Iterator[str]:
     if names[0] != names[1]:
         missing, more = len(names[0] - names[1]), len(names[1] - names[0])
         yield f"it has other samples ({missing} are missing, {more} are there besides); was one run limited?"
-    elif first.scores.references != other.scores.references:
-        yield "its references have the same names but other strokes; another version of the data set?"
     own, others = ({s.metric: s for s in entry.scores.signatures} for entry in (first, other))
+    if names[0] == names[1] and own == others and first.scores.references != other.scores.references:
+        yield "its references have the same names but other strokes; another version of the data set?"
     for metric in dict.fromkeys([*own, *others]):
         if metric not in others:
             yield f"it has no {metric}"
@@ -295,15 +321,15 @@ def _entries(folder: Path) -> Iterator[Entry]:
                 str(row["frame"]),
                 bool(row["native"]),
                 dict(row["kinds"]),
-                row["resolved"],
-                row["scores"],
+                [str(id) for id in row["resolved"]],
+                str(row["scores"]),
+                str(row.get("read_as", "asked")),
             )
             for row in run["rows"]
         ]
-    for model, frame, native, kinds, resolved, file in rows:
-        scores = read_scores(folder / file)
-        name = f"{model}, {frame}" if frame else model
-        yield Entry(name, folder, model, frame, native, kinds, tuple(resolved), scores, scores.figures)
+    for model, frame, native, kinds, resolved, file, read_as in rows:
+        name = row_name(model, frame, read_as)
+        yield Entry(name, folder, model, frame, native, kinds, tuple(resolved), read_scores(folder / file), {})
 
 
 @contextmanager

@@ -30,17 +30,20 @@ class Examples:
     samples: tuple[Sample, ...]
 
     @classmethod
-    def choose(cls, dataset: Dataset, seed: int) -> Examples:
+    def choose(cls, dataset: Dataset, seed: int, *, kept: object = None) -> Examples:
         """Choose words of different writers, or pages where writers are not known, by a seed.
 
         Pages whose image cannot be opened are passed over, so that one of them does not keep all samples from being
-        asked; where none can be, as with recorded replies, all are taken.
+        asked; where none can be, as with recorded replies, all are taken. `kept` are the ids of an earlier choice,
+        which stands as long as the data set has them: else the replies that it got would be to other questions.
 
         Raises
         ------
         DataError
             No word is fit to be shown.
         """
+        if isinstance(kept, list) and kept and set(dataset.ids).issuperset(map(str, kept)):
+            return cls(tuple(dataset.by_id(str(id)) for id in kept))
         draws = random.Random(seed)
         pages = list(range(len(dataset.pages)))
         draws.shuffle(pages)

@@ -107,3 +107,12 @@ def _told(value: Any) -> str:
 def _half(path: Path) -> bool:
     """Whether a file was being written, beside its place, when a run was killed; see `inktraj.io.files.write_bytes`."""
     return path.name.startswith(".inktraj-") and path.suffix == ".tmp"
+
+
+def stored_settings(root: Path) -> dict[str, Any]:
+    """Return the settings of a run folder; empty where there are none, or they are damaged."""
+    try:
+        told = json.loads((root / SETTINGS).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}

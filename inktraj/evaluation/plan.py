@@ -80,10 +80,15 @@ def check_least(plan: AskingPlan, **least: int) -> None:
 
 
 def drawn(items: Sequence[ItemT], most: int | None, seed: int) -> list[ItemT]:
-    """Return items in their order: so many of them, drawn by the seed; all where they are no more, or for None."""
+    """Return items in their order: so many of them, drawn by the seed; all where they are no more, or for None.
+
+    More of them hold the fewer, so that nothing is paid in vain where a limit is raised.
+    """
     if most is None or most >= len(items):
         return list(items)
-    return [items[k] for k in sorted(random.Random(seed).sample(range(len(items)), most))]
+    order = list(range(len(items)))
+    random.Random(seed).shuffle(order)
+    return [items[k] for k in sorted(order[:most])]
 
 
 @contextmanager
@@ -145,5 +150,5 @@ def _day(at: str) -> date:
     """The day on which a reply came, at whose price it was billed; today where the record does not tell."""
     try:
         return datetime.fromisoformat(at).astimezone(UTC).date()
-    except ValueError:
+    except (ValueError, OverflowError):
         return datetime.now(UTC).date()

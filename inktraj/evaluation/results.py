@@ -74,6 +74,11 @@ class Outcome:
         return None if self.recall is None else self.recall()
 
 
+def row_name(model: str, frame: str, read_as: str) -> str:
+    """Return what tables call a row: model and frame, and whether answers were read in another."""
+    return ", ".join(filter(None, [model, frame, "read as auto" if read_as == "auto" else ""]))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Row:
     """One line of the table: a model asked in one coordinate frame.
@@ -92,6 +97,8 @@ class Row:
         The same, scored: kinds other than ``ok`` as missing (``incomplete``), invalid, or error.
     resolved
         Ids of the models that answered, as the provider gave them.
+    read_as
+        ``"auto"`` where answers were read in the frame that their numbers speak for, whatever was asked for.
     """
 
     model: str
@@ -100,6 +107,7 @@ class Row:
     outcomes: tuple[Outcome, ...]
     scores: Scores
     resolved: tuple[str, ...] = ()
+    read_as: str = "asked"
 
     def __repr__(self) -> str:
         told = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items() if count)
@@ -114,7 +122,7 @@ class Row:
     @property
     def name(self) -> str:
         """Model and frame."""
-        return f"{self.model}, {self.frame}" if self.frame else self.model
+        return row_name(self.model, self.frame, self.read_as)
 
     @cached_property
     def out_of_range(self) -> float | None:

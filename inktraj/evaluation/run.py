@@ -13,6 +13,7 @@ A run folder holds
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from inktraj.datasets import Dataset, Sample, load_dataset
 from inktraj.errors import DataError
 from inktraj.evaluation.asking import Tally
 from inktraj.evaluation.examples import Examples
-from inktraj.evaluation.folder import RunFolder
+from inktraj.evaluation.folder import RunFolder, stored_settings
 from inktraj.evaluation.journal import Answer, Journal, Replies, read_errors
 from inktraj.evaluation.outcomes import outcomes_of
 from inktraj.evaluation.placement import best_placement
@@ -37,11 +38,13 @@ from inktraj.evaluation.tasks import Asking, Task, tasks_of
 from inktraj.io import InkRecord, write_ink
 from inktraj.io.files import write_bytes, write_text
 from inktraj.metrics import Evaluation
+from inktraj.metrics.signature import Signature
 from inktraj.metrics.trajectory import for_each
 from inktraj.parse import FRAME_NAMES, CoordinateFrame
 from inktraj.scoring import Drawing, score_pairs
 from inktraj.scoring.matching import Pair, Status
-from inktraj.scoring.scores import Grouping
+from inktraj.scoring.run import references_digest
+from inktraj.scoring.scores import Grouping, ScoredWord, labels
 from inktraj.scoring.sources import Word
 from inktraj.vlm import VLM, Reply, Request, Text
 from inktraj.vlm.batch import batch_limits
@@ -52,6 +55,9 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 8192
 """Tokens of an answer at most: 430 points, as an inkGround word has, are some 4,000."""
+
+FAR_OUT = 0.2
+"""Share of points outside of the image above which the coordinate frame is in doubt."""
 
 _STATUS: dict[str, Status] = {"ok": "valid", "incomplete": "missing", "error": "error"}
 
@@ -166,10 +172,14 @@ def _evaluate(vlm: VLM, data: Dataset, folder: Path, plan: Plan, watcher: Watche
     if plan.batch:
         batch_limits(vlm)
     plan = replace(plan, style=_style(plan, wanted))
+    for grouping in plan.by:
+        _check_grouping(grouping, wanted)
     own = vlm.describe()["provider"] == "inktraj"
     for name in () if own else plan.frames:
         _frame(name, vlm)
-    examples = Examples.choose(data, plan.seed) if plan.prompt.example and not own else None
+    examples = None
+    if plan.prompt.example and not own:
+        examples = Examples.choose(data, plan.seed, kept=stored_settings(folder).get("examples"))
     settings = _settings(vlm, data, plan, examples)
     with RunFolder(folder, settings):
         started = time.monotonic()
@@ -183,6 +193,7 @@ def _evaluate(vlm: VLM, data: Dataset, folder: Path, plan: Plan, watcher: Watche
             tuple(rows),
             settings
             | {"server": getattr(vlm, "base_url", None)}
+            | {"read_as": plan.read_as, "any_occurrence": plan.any_occurrence}
             | {"signatures": [str(s) for s in rows[0].scores.signatures]},
             costs | {"seconds": round(time.monotonic() - started, 1)},
             len(data) - len(wanted),
@@ -210,12 +221,20 @@ def _style(plan: Plan, wanted: Sequence[Sample]) -> StyleModel | None:
     return StyleModel.load(plan.style) if isinstance(plan.style, str | Path) else plan.style
 
 
+def _check_grouping(grouping: Grouping, wanted: Sequence[Sample]) -> None:
+    """Raise DataError where samples cannot be told by a grouping."""
+    words = [
+        ScoredWord(s.id, s.page_id, s.writer, "data set", s.text, len(s.text) or None, "valid", "") for s in wanted
+    ]
+    labels(words, grouping)
+
+
 def _settings(model: VLM, data: Dataset, plan: Plan, examples: Examples | None) -> dict[str, Any]:
     """What decides the answers; how many are asked for does not."""
     return {
         "format": RUN_FORMAT,
         "model": dict(model.describe()),
-        "dataset": {"name": data.name, "version": data.version, "samples": len(data)},
+        "dataset": {"name": data.name, "version": data.version, "split": data.split, "samples": len(data)},
         "prompt": plan.prompt.fields(),
         "examples": None if examples is None else [sample.id for sample in examples.samples],
         "max_tokens": plan.max_tokens,
@@ -348,7 +367,7 @@ def _row(
             best = _nearest(outcome, sample, others[sample.id], plan.evaluation)
             if best.id != sample.id:
                 sample, outcomes[place] = best, replace(outcome, scored_as=best.id)
-        word = Word(outcome.id, sample.page_id, sample.ink, sample.text, sample.writer, data.name)
+        word = _word(sample, data, outcome.id)
         status = _STATUS.get(outcome.kind, "invalid")
         pairs.append(Pair(word, outcome.ink if status == "valid" else None, status, outcome.reason))
     scores = score_pairs(
@@ -362,11 +381,28 @@ def _row(
         threads=plan.threads,
         progress=watcher.scoring,
     )
+    if plan.any_occurrence:
+        # The same references may be met for other words, so that such scores are compared with their like only.
+        asked = references_digest([_word(sample, data) for sample in wanted], plan.evaluation)
+        signatures = *scores.signatures, Signature.of("occurrence", scored="best")
+        scores = replace(scores, references=asked, signatures=signatures)
+    outcomes = [_unscored(o, word) for o, word in zip(outcomes, scores.words, strict=True)]
     more: dict[str, Any] = {"out_of_range": _column(pairs, [o.out_of_range for o in outcomes])}
     if plan.placed:
         more["dtw_placed"] = _placed(pairs, plan, watcher)
     scores = replace(scores, columns={**scores.columns, **more})
-    return Row(model, frame, native, tuple(outcomes), scores, resolved)
+    return Row(model, frame, native, tuple(outcomes), scores, resolved, plan.read_as if frame else "asked")
+
+
+def _word(sample: Sample, data: Dataset, name: str = "") -> Word:
+    return Word(name or sample.id, sample.page_id, sample.ink, sample.text, sample.writer, data.name)
+
+
+def _unscored(outcome: Outcome, word: ScoredWord) -> Outcome:
+    """An ink that came and could not be scored, for no fault of its own, is an error."""
+    if outcome.kind == "ok" and word.status == "error":
+        return replace(outcome, kind="error", reason=word.reason)
+    return outcome
 
 
 def _column(pairs: Sequence[Pair], values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -406,9 +442,15 @@ def _nearest(outcome: Outcome, sample: Sample, others: Sequence[Sample], evaluat
     """The occurrence that an ink fits best by DTW; the one that was asked for where none is better."""
     assert outcome.ink is not None
     simple = replace(evaluation, pen_net=False)
-    found = {other.id: simple.score(outcome.ink, other.ink).dtw for other in [sample, *others]}
-    best = min(found, key=lambda id: (found[id], id != sample.id))
-    return next(other for other in [sample, *others] if other.id == best)
+    best, least = sample, math.inf
+    for other in [sample, *(other for other in others if other.id != sample.id)]:
+        try:
+            value = simple.score(outcome.ink, other.ink).dtw
+        except DataError:
+            continue  # a reference that can be no unit; where it is the sample's own, its score says so
+        if value is not None and value < least:
+            best, least = other, value
+    return best
 
 
 def _warnings(data: Dataset, rows: Sequence[Row]) -> list[str]:
@@ -421,6 +463,11 @@ def _warnings(data: Dataset, rows: Sequence[Row]) -> list[str]:
             out.append(
                 f"{row.name}: {guessed} answers do not say where strokes begin; each was taken as one stroke, and what "
                 "counts strokes says nothing of them"
+            )
+        if row.out_of_range is not None and row.out_of_range > FAR_OUT:
+            out.append(
+                f"{row.name}: {row.out_of_range:.0%} of the points lie outside of the image; if the model writes other "
+                "coordinates, ask for them (--frame), or read answers by their numbers (--read-as auto)"
             )
         in_part = [outcome for outcome in row.outcomes if outcome.ink is not None and outcome.dropped]
         if in_part:
@@ -436,6 +483,8 @@ def _write(run: EvaluationRun) -> None:
     from inktraj.evaluation.summary import summary_markdown, tell
 
     rows = []
+    for earlier in (*run.folder.glob("scores*.parquet"), *run.folder.glob("predictions*.jsonl")):
+        earlier.unlink(missing_ok=True)  # of other frames, perhaps, which the record would no longer name
     for row in run.rows:
         name = "scores.parquet" if len(run.rows) == 1 else f"scores-{row.frame}.parquet"
         row.scores.to_parquet(run.folder / name)
@@ -448,6 +497,7 @@ def _write(run: EvaluationRun) -> None:
                 "model": row.model,
                 "frame": row.frame,
                 "native": row.native,
+                "read_as": row.read_as,
                 "scores": name,
                 "predictions": inks,
                 "kinds": row.kinds,

@@ -121,7 +121,8 @@ def facts(run: EvaluationRun) -> Iterator[str]:
     dataset = run.dataset
     asked = max((len(row.outcomes) for row in run.rows), default=0)
     of = f" of {asked + run.limited}; {run.limited} were left out by a limit" if run.limited else ""
-    yield f"{dataset.name} {dataset.version}: {asked} samples{of}"
+    part = f", {dataset.split}" if dataset.split else ""
+    yield f"{dataset.name} {dataset.version}{part}: {asked} samples{of}"
     recorded = "were recorded as they were written" if dataset.references == "recorded" else "are pseudo-labels"
     yield f"its references {recorded}" + (f", chosen by {dataset.filtered_by}" if dataset.filtered_by else "")
     for row in run.rows:

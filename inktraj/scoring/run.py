@@ -117,7 +117,7 @@ def score(
         warnings = (*warnings, left_out)
     return replace(
         scores,
-        references=_digest(references.words.values(), evaluation),
+        references=references_digest(references.words.values(), evaluation),
         unknown=matched.unknown,
         empty=matched.empty,
         unread=predictions.unread,
@@ -148,7 +148,7 @@ def score_pairs(
     tell = progress or _silent
     reader = _reader(recognizer)
     model = _model(style)
-    digest = _digest([pair.ref for pair in pairs], evaluation)
+    digest = references_digest([pair.ref for pair in pairs], evaluation)
     table = _Table.empty(pairs)
     # What would end in an error is told before the work is done.
     for grouping in by:
@@ -317,7 +317,7 @@ def _model(style: Any) -> StyleModel | None:
     return StyleModel.load(style)
 
 
-def _digest(references: Iterable[Word], evaluation: Evaluation) -> str:
+def references_digest(references: Iterable[Word], evaluation: Evaluation) -> str:
     """Return the SHA-256 of the references, whatever their order and form; with their frames where these are units."""
     content = hashlib.sha256()
     framed = evaluation.normalization.space == "page"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -204,6 +204,12 @@ class Scores:
             return "words"
         known = any(getattr(word, kind) for word in self.words)
         return f"words, for {'all are of one' if known else 'no reference tells its'} {kind}"
+
+    def without(self, names: Collection[str]) -> Scores:
+        """Return the scores of the other words."""
+        kept = [i for i, word in enumerate(self.words) if word.name not in names]
+        columns = {name: column[kept] for name, column in self.columns.items()}
+        return replace(self, words=tuple(self.words[i] for i in kept), columns=columns)
 
     def by(self, grouping: Grouping) -> Groups:
         """Return every figure by ``"writer"``, ``"page"``, ``"length"`` of the text or ``"dataset"``.

@@ -201,7 +201,7 @@ class Hosted(ABC):
         body = getattr(err, "body", None) or getattr(err, "details", None)
         if kind in ("APIResponseValidationError", "UnknownApiResponseError", "ValidationError"):
             return Malformed(self.clean(f"{kind}: {err}"))
-        if isinstance(err, json.JSONDecodeError | UnicodeDecodeError):
+        if isinstance(err, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
             return Malformed(f"not JSON ({type(err).__name__})")
         if isinstance(status, int):
             headers = getattr(response, "headers", None) or {}

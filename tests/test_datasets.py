@@ -749,7 +749,9 @@ def test_a_form_whose_counts_differ_is_told_and_not_guessed(iam, tmp_path):
     assert (done.pages, done.reused, done.problems) == (2, 1, ())
 
 
-@pytest.mark.parametrize(("path", "old", "new"), [(LINE, b'<Point x="', b'<Point x="1'), (TEXT, b"\nLove, Edith", b"\nLove, Edit")])
+@pytest.mark.parametrize(
+    ("path", "old", "new"), [(LINE, b'<Point x="', b'<Point x="1'), (TEXT, b"\nLove, Edith", b"\nLove, Edit")]
+)
 def test_a_page_whose_source_has_changed_is_made_anew(iam, tmp_path, path, old, new):
     prepare(iam, tmp_path / "out")
     before = files_of(tmp_path / "out")
@@ -947,3 +949,10 @@ def test_prepare_can_be_interrupted(run, tmp_path, monkeypatch):
     code, _, err = run("prepare", IAM, "--out", tmp_path / "out")
     assert code == 130
     assert "the same command goes on" in err
+
+
+def test_folders_that_are_not_there_or_not_for_this_are_told(tmp_path, folder):
+    with pytest.raises(DataError, match="no such folder"):
+        prepare(tmp_path / "none", tmp_path / "out")
+    with pytest.raises(DataError, match="holds its images itself"):
+        load_dataset(folder, images=tmp_path)

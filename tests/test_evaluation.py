@@ -237,6 +237,19 @@ def test_the_journal_keeps_what_was_whole(tmp_path):
     assert list(journals.read_answers(tmp_path)) == [answer(), answer("k2", ("a__2", "a__3"))]
 
 
+def test_a_last_line_without_its_end_only_is_kept(tmp_path):
+    journal = journals.Journal(tmp_path)
+    journal.add(answer())
+    path = tmp_path / "samples.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert journals.Journal(tmp_path).keys == journal.keys
+    assert path.read_bytes() == whole
+    path.write_bytes(whole + whole[:-2])
+    assert journals.Journal(tmp_path).keys == journal.keys
+    assert path.read_bytes() == whole
+
+
 def test_a_damaged_line_is_told(tmp_path):
     journals.Journal(tmp_path).add(answer())
     path = tmp_path / journals.REPLIES

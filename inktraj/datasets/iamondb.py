@@ -61,6 +61,8 @@ def find_forms(root: Path) -> tuple[list[Form], list[Problem]]:
     DataError
         There are no line files.
     """
+    if not root.is_dir():
+        raise DataError(f"{root}: there is no such folder; expected a local copy of IAM-OnDB")
     lines: dict[str, dict[int, Path]] = {}
     problems = []
     for path in sorted((root / LINES).rglob("*")):

@@ -125,6 +125,11 @@ def load_dataset(place: str | Path, *, split: str | None = None, images: str | P
     if manifest.layout == "pseudo-labels":
         finder, filtered_by = image_by_source(None if images is None else Path(images)), _recognizer_of(root)
     else:
+        if images is not None:
+            raise DataError(
+                f"{root} is in the page form and holds its images itself; images={str(images)!r} is for the folder of a "
+                "pseudo-label run"
+            )
         finder, filtered_by = image_within, ""
     store = RecordStore(root, finder, split)
     if not store.ids:

@@ -145,7 +145,7 @@ class Journal:
                 self.keys[answer.key] = answer.ids[0]
             self._errors.write_bytes(b"")  # those of an earlier run were tried again or are no longer asked for
         except OSError as err:
-            raise RunError(f"{self._path}: {err.strerror or err}") from err
+            raise RunError(f"{err.filename or self._path}: {err.strerror or err}") from err
 
     def add(self, answer: Answer) -> None:
         """Append a reply; the same key twice is kept once."""
@@ -270,7 +270,7 @@ def append_record(path: Path, record: dict[str, Any], *, durable: bool = False) 
 
 
 def cut_torn_line(path: Path) -> None:
-    """Take off a last line that was not written whole."""
+    """Take off a last line that was not written whole; one that lacks its end only, as an editor leaves it, gets it."""
     if not path.exists():
         return
     with open(path, "r+b") as file:
@@ -285,5 +285,17 @@ def cut_torn_line(path: Path) -> None:
                 at = start + end + 1
                 break
             at = start
-        if at != size:
+        if at == size:
+            return
+        file.seek(at)
+        if _is_whole(file.read()):
+            file.write(b"\n")
+        else:
             file.truncate(at)
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False

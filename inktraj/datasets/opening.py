@@ -127,8 +127,8 @@ def load_dataset(place: str | Path, *, split: str | None = None, images: str | P
     else:
         if images is not None:
             raise DataError(
-                f"{root} is in the page form and holds its images itself; images={str(images)!r} is for the folder of a "
-                "pseudo-label run"
+                f"{root} is in the page form and holds its images itself; images={str(images)!r} is for the folder of "
+                "a pseudo-label run"
             )
         finder, filtered_by = image_within, ""
     store = RecordStore(root, finder, split)

@@ -169,6 +169,17 @@ def test_commands_that_are_not_followed_leave_doubt(text):
     assert "transform" in {p.kind for p in found.dropped}
 
 
+@pytest.mark.parametrize(
+    "name", ["parallel np", "X coordinates lists", "xml triples", "gcode", "label xy stroke", "cv2"]
+)
+def test_no_cut_gives_a_point_that_the_whole_reply_has_not(name):
+    case = next(c for c in CASES if c["name"].split(",")[0] == name and c["status"] == "valid")
+    whole = {tuple(p) for s in benchmark.read(case).strokes for p in s.tolist()}
+    for end in range(len(case["text"])):
+        found = benchmark.read({**case, "text": case["text"][:end], "stop_reason": "length"})
+        assert {tuple(p) for s in found.strokes for p in s.tolist()} <= whole, case["text"][:end]
+
+
 # Words of a page.
 
 

@@ -26,6 +26,7 @@ _ARRAYS = words_in("array asarray list tuple tensor")
 _OPENERS = (ord("["), ord("("))
 _AXIS_WORDS = words_in("coordinates coords values positions")
 _AXIS = re.compile(r"\b([xy])[ \-_]?(?:coord|value|pos)\w*+[^\w\n]{1,8}\Z", re.IGNORECASE)
+_COLUMNS = np.sort(np.concatenate([X, Y, FLAG_LISTS]))
 _NAMES = np.sort(np.concatenate([X, _AXIS_WORDS]))
 _LONGEST = 40  # characters of such a name, and so many are looked at
 _MOST = 100
@@ -63,6 +64,21 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
             if made is not None and free[made.ends[:, 0]].all() and free[made.also[:, 0]].all():
                 return made
     return None
+
+
+def are_columns(lexed: Lexed) -> BoolArray:
+    """Return which brackets are lists that bear the name of a coordinate or of s, and are no points by themselves.
+
+    Parameters
+    ----------
+    lexed
+        What the lexer found.
+    """
+    out = np.zeros(len(lexed.opened), dtype=bool)
+    found = _lists(lexed)
+    axes = among(found.name, _COLUMNS)
+    out[lexed.bracket[found.first[axes]]] = True
+    return out
 
 
 def _lists(lexed: Lexed) -> _Columns:

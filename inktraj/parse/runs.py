@@ -12,9 +12,9 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from inktraj.parse import roles
+from inktraj.parse import parallel, roles
 from inktraj.parse.characters import codes
-from inktraj.parse.lexer import BLANK, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
+from inktraj.parse.lexer import BLANK, COMMA, NEWLINE, NUMBER, OTHER, PIPE, SEMICOLON, SLASH, Lexed
 from inktraj.parse.reading import MALFORMED, Found, Problem, Reading, listed, roots
 from inktraj.parse.tuples import COLUMNS
 from inktraj.parse.vocabulary import among, labels
@@ -40,7 +40,7 @@ def read(lexed: Lexed, free: BoolArray) -> Reading | None:
         ``(n,)``: numbers that no other dialect has taken.
     """
     flat = (lexed.children == 0) & (lexed.junk == 0) & (lexed.shape != ord("{"))
-    flat &= ~among(lexed.name, COLUMNS)
+    flat &= ~among(lexed.name, COLUMNS) & ~parallel.are_columns(lexed)
     strange = np.zeros(len(flat), dtype=bool)
     inside = lexed.bracket >= 0
     strange[lexed.bracket[inside & (~free | (lexed.label != 0) | (lexed.kind != NUMBER))]] = True
@@ -114,11 +114,20 @@ def _columns(lexed: Lexed, first: IntArray, count: IntArray, open_end: BoolArray
     flags = lexed.value[thirds]
     if not len(thirds) or not ((flags == 0) | (flags == 1)).all():
         return 2
-    if len(thirds) > 2:
+    if len(thirds) > 2 or _by_threes(lexed, first, count):
         return 3
     # One or two triples may as well be pairs. In an open list the very first flag tells, else what the number allows.
     rest = np.where(open_end, 0, count)
     return 3 if flags[0] == 1 and ((rest % 3 == 0).all() or (rest % 2 != 0).any()) else 2
+
+
+def _by_threes(lexed: Lexed, first: IntArray, count: IntArray) -> bool:
+    """Whether spaces part each three numbers and commas those within: ``12,22,1 30,40,0``."""
+    at = _indices(first, count, 1)
+    place = at - np.repeat(first, np.maximum(count, 0))
+    later = place > 0
+    comma = (lexed.gap[at] & COMMA) != 0
+    return bool((comma[later] == (place[later] % 3 != 0)).all()) and bool((place >= 3).any())
 
 
 def _indices(first: IntArray, count: IntArray, step: int) -> IntArray:

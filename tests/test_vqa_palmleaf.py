@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -281,6 +282,22 @@ def test_a_renamed_column_takes_one_line(leaf, local):
     assert len(leaf.load(local, "test").items) == 128
 
 
+def test_ids_that_begin_anew_in_each_split_stay_as_they_are(leaf, tmp_path):
+    for split in ("train", "test"):
+        rows = [{"id": k, "image": "x.png", "question": f"{split}: which?", "answer": f"{split}{k}"} for k in range(3)]
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions = leaf.load(tmp_path, "test")
+    assert [q.id for q in questions.items] == ["0", "1", "2"]
+    assert not any("renamed" in note for note in questions.notes)
+
+
+def test_an_id_that_looks_like_a_renamed_one_is_not_given_twice(leaf, tmp_path):
+    ids = ["a", "a~2", "a"]
+    rows = [{"id": id, "image": "x.png", "question": f"{k}: which?", "answer": "x"} for k, id in enumerate(ids)]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [q.id for q in leaf.load(tmp_path, "test").items] == ["a", "a~2", "a~3"]
+
+
 def test_what_real_files_hold_is_told_of(leaf, tmp_path):
     rows = [
         {"id": "a", "image": "x.png", "question": "How many lines?", "answer": 5, "task_type": "counting"},
@@ -465,6 +482,10 @@ def test_the_human_option_adds_a_table_with_the_model_on_the_same_questions(tmp_
     assert human == ("human", 384, 100.0, 100.0, 100.0, 100.0)
     # "none" is right for the margins of eight leaves and, as a no, for the drawings of as many.
     assert model[:3] == ("model, same questions", 128, 12.5)
+    # Where a limit left out all of them, the table says so; the run's own results are not lost for it.
+    other = [replace(result, question=replace(result.question, id=f"x{k}")) for k, result in enumerate(results)]
+    table = list(leaf.extras(other))[-1]
+    assert (table.rows, "none of its 128 questions" in table.title) == ((), True)
     with pytest.raises(DataError, match="is no file"):
         leaf.configured(human=str(tmp_path / "absent.jsonl"))
     with pytest.raises(DataError, match="no option 'sts'"):

@@ -114,7 +114,7 @@ class _Reader:
         self.layout, self.folder = layout, folder
         self.items: list[Pair] = []
         self.skipped: list[Skipped] = []
-        self._by_id: dict[str, list[Pair]] = {}
+        self._by_id: dict[tuple[str, str], list[Pair]] = {}
         self._images: dict[tuple[Path, str], Image | None] = {}
         self._renamed: list[str] = []
         self._renamed_columns: list[str] = []
@@ -172,15 +172,19 @@ class _Reader:
 
     def _seen(self, pair: Pair) -> str | None:
         """Keep a pair under a name of its own; say why not where it is there already."""
-        others = self._by_id.setdefault(pair.id, [])
+        others = self._by_id.setdefault((pair.split, pair.id), [])
         for other in others:
             if (other.question, other.image_name) == (pair.question, pair.image_name):
                 same = "is there already" if other.answer == pair.answer else "has another answer"
                 return f"the same question with the id {pair.id!r} {same} in {other.where}"
         others.append(pair)
         if len(others) > 1:
-            self._renamed.append(f"{pair.id}~{len(others)}")
-            pair = replace(pair, id=self._renamed[-1])
+            number = len(others)
+            while (pair.split, name := f"{pair.id}~{number}") in self._by_id:
+                number += 1
+            self._by_id[pair.split, name] = [pair]
+            self._renamed.append(name)
+            pair = replace(pair, id=name)
         self.items.append(pair)
         return None
 

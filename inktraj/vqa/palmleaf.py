@@ -183,6 +183,10 @@ def _human(path: Path, results: Sequence[Result]) -> Extra:
     """Return the human baseline, and the model on the same questions."""
     responses, skipped = read_responses(path, read_layout(PalmLeafVQA.name))
     questions = {result.question.id: _own(result.question) for result in results}
+    head = ("Who", "Answers", "EM", "F1", "W1", "Agreement")
+    if not questions.keys() & responses.keys():
+        title = f"Human baseline ({path.name}): none of its {len(responses)} questions is among those that were scored"
+        return Extra(title, head, (), "human_baseline.csv")
     found = human_baseline(responses, list(questions.values()), skipped)
     answered = set(found.ids)
     same = [result for result in results if result.question.id in answered]
@@ -192,7 +196,7 @@ def _human(path: Path, results: Sequence[Result]) -> Extra:
         ("model, same questions", len(same), *map(_in_percent, model), None),
     )
     title = f"Human baseline ({'; '.join((path.name, *_remarks(found)))})"
-    return Extra(title, ("Who", "Answers", "EM", "F1", "W1", "Agreement"), rows, "human_baseline.csv")
+    return Extra(title, head, rows, "human_baseline.csv")
 
 
 def _remarks(found: HumanBaseline) -> list[str]:

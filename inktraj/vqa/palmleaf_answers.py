@@ -17,13 +17,13 @@ Conventions
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -194,7 +194,13 @@ _NUMBER = re.compile(
     rf"(?P<numeral>(?<![\w.,])[-−]?\d+(?:[.,]\d+)*(?!\w))|(?P<words>\b(?:{_WORD})(?:(?:\s+and\s+|[\s-]+)(?:{_WORD}))*\b)"
 )
 _LONGEST_NUMERAL = 18  # characters; nothing in an image is so many
-_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.0+)?")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.0{1,2})?")
+_MULTIPLE = re.compile(
+    rf"(?:\b(?:{_WORD})|\d)[\s-]+(?:thousand|million|billion|dozen|score|lakh|crore|half|third|quarter|first|second|"
+    r"fourth|fifth|sixth|seventh|eighth|ninth)s?\b|\band a (?:half|third|quarter)\b|\bdozens?\b"
+)
+"""What makes another number of the one beside it, or none that is whole."""
+_RAISED = ("<super>", "<sub>", "<fraction>")
 _BOUND = re.compile(
     r"(?:(?:more|less|fewer|greater) than|at least|at most|over|under|above|below|up to|[<>≤≥])\s*(?:\d|(?:"
     + _WORD
@@ -207,10 +213,13 @@ def parse_count(text: str) -> int | None:
     """Return the whole number which a text names, in numerals of any script or in English words; else None.
 
     All numbers in the text must be the same one: "5 (five) lines" is 5, while "4-5" and "5 lines on 2 sides" are none.
-    Neither are bounds ("more than 5", "5+"), fractions and negative numbers.
+    Neither are bounds ("more than 5", "5+"), fractions, negative numbers, "two dozen", ordinals, and "1.000", which is
+    a thousand to some.
     """
+    if not text.isascii() and any(unicodedata.decomposition(char).startswith(_RAISED) for char in text):
+        return None  # 5² is not 52, nor 5½ 51⁄2
     text = unicodedata.normalize("NFKC", text).casefold()
-    if _BOUND.search(text):
+    if _BOUND.search(text) or _MULTIPLE.search(text):
         return None
     found = {_value(match) for match in _NUMBER.finditer(text)}
     if not found:
@@ -265,20 +274,26 @@ def parse_yes_no(text: str) -> str | None:
     words = text.split()
     if not words or words[0] not in ("yes", "no") or {"yes", "no"} <= set(words):
         return None
+    if words[0] == "no" and words[1:2] and words[1] in _NO_ANSWER:
+        return None
     return words[0]
 
+
+_NO_ANSWER = frozenset(["idea", "answer", "comment", "information", "clue"])
 
 # Sets of labels
 
 _WRAPPED = re.compile(
-    r"```\w*\s(.*)```|\\boxed\s*\{(.*)\}|<answer>(.*)</answer>"
-    r"|\{\s*\"(?:final[ _]?)?(?:answers?|labels?|prediction|response)\"\s*:(.*)\}",
-    re.IGNORECASE | re.DOTALL,
+    r"```\w*\s(.*)```|\\(?:boxed|text|mathrm|textbf)\s*\{(.*)\}|<answer>(.*)</answer>", re.IGNORECASE | re.DOTALL
 )
+_ANSWER_NAME = re.compile(r"(?:final[ _]?)?(?:answers?|labels?|prediction|response)", re.IGNORECASE)
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.IGNORECASE | re.DOTALL)
 _PREFIX = re.compile(r"[*_#>]*\s*(?:final\s+)?answer[*_]*\s*[:：][*_]*\s*", re.IGNORECASE)
-_SEPARATOR = re.compile(r"[,;|/+\n\r、•·]+")
+_SEPARATOR = re.compile(r"[,;|/+&\n\r、•·]+|\band\b")
 _BULLET = re.compile(r"\A\s*(?:[-*–]\s+|\d{1,2}[.)]\s+)")
 _NOT_APPLICABLE = re.compile(r"\bn\s?/\s?a\b")
+_NA = "n a"
+"""What is left of "N/A" as a label of a list of references."""
 
 
 def split_labels(text: str, known: frozenset[str] = NO_LABELS) -> list[str]:
@@ -289,29 +304,46 @@ def split_labels(text: str, known: frozenset[str] = NO_LABELS) -> list[str]:
     text
         Labels between commas, semicolons, bars, slashes, line breaks, "and", "&" or "+"; as a bullet list, or JSON's.
     known
-        Canonical labels. One that holds a separator itself ("black and white") is not taken apart.
+        Canonical labels. One that holds a separator itself ("black and white", "wood/bamboo") is not taken apart; but
+        where each of its parts is a label too, only "and" binds them.
     """
-    if (whole := canonical(text)) in known:
+    text = unicodedata.normalize("NFKC", text).casefold()
+    if _NA not in known:
+        text = _NOT_APPLICABLE.sub("na", text)
+    if (whole := canonical(text)) in known and not _listed(text, known):
         return [whole]
-    text = _NOT_APPLICABLE.sub("na", unicodedata.normalize("NFKC", text).casefold()).strip("[](){} \t\r\n")
+    text = text.strip("[](){} \t\r\n")
+    ends = [*(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]
+    starts = [0, *(end for _, end in ends)]
+    most = _most_parts(known)
     out: list[str] = []
-    for piece in _SEPARATOR.split(text):
-        words = plain(_BULLET.sub("", piece)).split()
-        parts = [" ".join(part) for is_and, part in groupby(words, "and".__eq__) if not is_and]
-        start = 0
-        while start < len(parts):
-            end = min(len(parts), start + _most_parts(known))
-            while end > start + 1 and canonical(" and ".join(parts[start:end])) not in known:
-                end -= 1
-            out.append(canonical(" and ".join(parts[start:end])))
-            start = end
-    return out
+    first = 0
+    while first < len(ends):
+        last = min(len(ends), first + most) - 1
+        while last > first:
+            piece = text[starts[first] : ends[last][0]]
+            if canonical(piece) in known and not _listed(piece, known):
+                break
+            last -= 1
+        piece = text[starts[first] : ends[last][0]]
+        label = canonical(piece)
+        out.append(label if label in known else canonical(_BULLET.sub("", piece)))
+        first = last + 1
+    return [label for label in out if label]
+
+
+def _listed(text: str, known: frozenset[str]) -> bool:
+    """Whether a text is a list of known labels, between something else than "and"."""
+    between = _SEPARATOR.findall(text)
+    if not any(each.strip() not in ("and", "&") for each in between):
+        return False
+    return all((label := canonical(part)) in known or not label for part in _SEPARATOR.split(text))
 
 
 @lru_cache(maxsize=256)
 def _most_parts(known: frozenset[str]) -> int:
-    """Return how many parts between "and" the longest of the labels has, at least 1."""
-    return max((label.count(" and ") for label in known), default=0) + 1
+    """Return how many parts the longest of the labels can have, at least 1: its words."""
+    return max((len(label.split()) for label in known), default=1)
 
 
 @lru_cache(maxsize=65536)
@@ -335,6 +367,22 @@ _REFUSAL = re.compile(
 )
 
 
+def _unwrapped(text: str) -> str:
+    """Return what stands within a code fence, JSON with one answer, ``\\boxed``, ``\\text`` or ``<answer>``."""
+    if match := _WRAPPED.fullmatch(text):
+        return str(match[match.lastindex or 0]).strip()
+    if text.startswith("{"):
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        answers = [value for name, value in record.items() if _ANSWER_NAME.fullmatch(name)]
+        if len(answers) == 1:
+            value = answers[0]
+            return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text
+
+
 @lru_cache(maxsize=65536)
 def normalize_answer(text: str, kind: Kind = "labels", known: frozenset[str] = NO_LABELS) -> Answer:
     """Bring an answer to canonical form.
@@ -349,10 +397,10 @@ def normalize_answer(text: str, kind: Kind = "labels", known: frozenset[str] = N
     known
         Canonical labels, for `split_labels`. A label among them is no refusal ("unclear" may be one).
     """
-    text = text.strip()
-    for _ in range(2):  # JSON in a fence
-        if text.startswith(("`", "\\", "{", "<")) and (match := _WRAPPED.fullmatch(text)):
-            text = match[match.lastindex or 0].strip()
+    text = _THOUGHT.sub("", text, count=1).strip()
+    for _ in range(3):  # JSON in a fence, \\text in \\boxed
+        if text.startswith(("`", "\\", "{", "<")):
+            text = _unwrapped(text)
     text = text[match.end() :] if (match := _PREFIX.match(text)) else text
     said = plain(text)
     if not said:
@@ -384,4 +432,6 @@ def normalize_reference(value: str | Iterable[str], kind: Kind = "labels") -> An
         number = parse_yes_no(value) if kind == "binary" else parse_count(value)
         labels = [] if number is None else [str(number)]
     unique = frozenset(labels)
+    if kind != "labels" and len(unique) > 1:
+        return Answer(NO_LABELS, "unparsable")  # two counts, of which nobody knows which is meant
     return Answer(unique, "answered" if unique else "unparsable", len(labels) - len(unique))

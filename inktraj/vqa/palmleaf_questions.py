@@ -85,10 +85,12 @@ def read_questions(layout: Layout, folder: Path, split: str | None) -> Questions
         There are none.
     """
     pairs = read_pairs(layout, folder)
-    wanted = {pair.id for pair in pairs.of(split, folder)}
+    wanted = {(pair.split, pair.id) for pair in pairs.of(split, folder)}
     read, skipped = _references(pairs.items, layout)
     categories = _categories(read)
-    items = tuple(_question(each, categories[each.category], layout) for each in read if each.pair.id in wanted)
+    items = tuple(
+        _question(each, categories[each.category], layout) for each in read if (each.pair.split, each.pair.id) in wanted
+    )
     return Questions(items, (*pairs.skipped, *skipped), (*pairs.notes, *_notes(items)), layout.version)
 
 

@@ -89,6 +89,13 @@ def read_predictions(path: str | Path, *, id_field: str = "", answer_field: str 
                     f"{where} has question and answer, and no column with predictions by a known name; what stands in "
                     "answer may be the true one. Name the column of the predictions with --answer-field"
                 )
+        if not error and answer_name not in record and not answer_field:
+            other = next((name for name in ANSWERS if name in record), "")
+            if other:
+                raise DataError(
+                    f"{where} has its answer in {other}, and others have theirs in {answer_name}; bring all "
+                    "into one column, or name it with --answer-field"
+                )
         id = record.get(id_name)
         named = text_of(id[0] if isinstance(id, list) and len(id) == 1 else id)
         if named is None:

@@ -49,7 +49,7 @@ def read_records(
         case ".json":
             yield from _json(path)
         case ".csv" | ".tsv":
-            yield from _separated(path)
+            yield from _separated(path, damaged)
         case ".parquet":
             yield from _parquet(path, without)
         case suffix:
@@ -122,17 +122,29 @@ def _json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{path.name}, record {number}", record
 
 
-def _separated(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _separated(path: Path, damaged: Callable[[str, str], None] | None) -> Iterator[tuple[str, dict[str, Any]]]:
     before = csv.field_size_limit(_LARGEST_CELL)
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", restkey="")
-            for record in reader:
-                yield f"{path.name}, line {reader.line_num}", record
+            # Strict: a quotation mark that is not closed would swallow the rows behind it in silence.
+            reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+            head = next(reader, None)
+            for cells in reader:
+                if not cells:
+                    continue
+                where = f"{path.name}, line {reader.line_num}"
+                if head is None or len(cells) != len(head):
+                    why = f"{len(cells)} cells, and the head has {len(head or [])}; is a comma not quoted?"
+                    if damaged is None:
+                        raise ParseError(f"{path}, line {reader.line_num}: {why}")
+                    damaged(where, why)
+                    continue
+                yield where, dict(zip(head, cells, strict=True))
     except OSError as err:
         raise DataError(f"{path}: cannot be read ({err.strerror or err})") from err
     except (csv.Error, UnicodeDecodeError) as err:
-        raise ParseError(f"{path}: not a table in UTF-8 ({err})") from err
+        line = "" if isinstance(err, UnicodeDecodeError) else f", line {reader.line_num}"
+        raise ParseError(f"{path}{line}: not a table in UTF-8 with quotation marks in pairs ({err})") from err
     finally:
         csv.field_size_limit(before)
 
@@ -151,6 +163,10 @@ def _parquet(path: Path, without: Sequence[str]) -> Iterator[tuple[str, dict[str
                     yield f"{path.name}, row {number}", record
     except (OSError, pa.ArrowException) as err:
         raise ParseError(f"{path}: not a Parquet file that can be read ({err})") from err
+
+
+def _pass_over(where: str, why: str) -> None:
+    """Say nothing: who has read the records has been told."""
 
 
 class Cells:
@@ -196,7 +212,7 @@ class Cells:
 
     def _values(self) -> Iterator[Any]:
         if self._path.suffix.lower() != ".parquet":
-            for _, record in _separated(self._path):
+            for _, record in _separated(self._path, _pass_over):
                 yield record.get(self._column)
             return
         import pyarrow as pa

@@ -1,5 +1,6 @@
 """`inktraj vqa`: benchmarks, requests, runs with faults, predictions made elsewhere, figures, the report."""
 
+import base64
 import csv
 import html.parser
 import importlib.metadata
@@ -850,3 +851,102 @@ def test_list_by_command():
     for name, prompt in PROMPTS:
         assert name in done.output
         assert f"--prompt {prompt}:" in done.output
+
+
+# ---------------------------------------------------------------- examples of other images
+
+
+def examples_of(benchmark, copy, count, split="test"):
+    """The split's questions, each with its examples."""
+    bench = load_benchmark(benchmark)
+    wanted = bench.load(copy, split).items
+    shots = Shots.choose(bench, bench.load(copy, "train").items, wanted, count, 0)
+    return [(q, shots.of(q)) for q in wanted]
+
+
+def leaks(found):
+    return [q.id for q, shots in found if any(s.image.read() == q.image.read() for s in shots)]
+
+
+def test_examples_of_a_train_split_that_is_asked_itself(copy):
+    """The data are read twice, so that no image of the one is an object of the other."""
+    found = examples_of("mtvqa", copy, 3, "train")
+    assert {len(shots) for _, shots in found} == {3}
+    assert leaks(found) == []
+
+
+def test_examples_of_one_table_that_is_asked_itself(tmp_path):
+    rows = [(k, base64.b64encode(vqa_copies.png(9 * k)).decode(), f"{k}?", "a", "DE") for k in range(6)]
+    with open(tmp_path / "MTVQA_TRAIN.tsv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows([("index", "image", "question", "answer", "category"), *rows])
+    found = examples_of("mtvqa", tmp_path, 5, "train")
+    assert {len(shots) for _, shots in found} == {5}
+    assert leaks(found) == []
+
+
+def test_examples_where_train_and_test_hold_the_same_bytes(tmp_path):
+    for split in ("train", "test"):
+        rows = [{**row, "id": f"{split}{row['id']}"} for row in vqa_copies.mtvqa_rows(each=3)]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{split}.parquet")
+    found = examples_of("mtvqa", tmp_path, 2)
+    assert {len(shots) for _, shots in found} == {2}
+    assert leaks(found) == []
+    with pytest.raises(DataError, match="3 examples of the language 'AR' need 4 images in the train split, not 3"):
+        examples_of("mtvqa", tmp_path, 3)
+
+
+@pytest.mark.parametrize("form", ["{}.png", "images/{}.png", "{}", "./images/{}.png"])
+def test_examples_where_train_names_a_file_in_another_way(form, tmp_path):
+    (tmp_path / "images").mkdir()
+    for k in range(4):
+        (tmp_path / "images" / f"{k}.png").write_bytes(vqa_copies.png(9 * k))
+    for split, name in (("train", form), ("test", "{}.png")):
+        records = [
+            {"id": f"{split}{k}", "image": name.format(k), "question": f"{split} {k}?", "answer": "a", "language": "en"}
+            for k in range(4)
+        ]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
+    found = examples_of("indotabvqa", tmp_path, 3)
+    assert {len(shots) for _, shots in found} == {3}
+    assert leaks(found) == []
+
+
+def pictured(id, text, content, **more):
+    return Question(id, Image(f"{id} {content}", content) if content else None, text, ("gold",), "DE", **more)
+
+
+def test_no_example_is_the_question_itself():
+    train = [pictured(f"q{k}", f"{k}?", bytes([k])) for k in range(4)]
+    # The question of one example stands at the image of another.
+    mine = pictured("q0", "0?", bytes([1]))
+    shots = Shots.choose(MTVQA(), train, [mine], 2, 0).of(mine)
+    assert sorted(shot.id for shot in shots) == ["q2", "q3"]
+    with pytest.raises(DataError, match="3 examples of the language 'DE' cannot be had for the question q0"):
+        Shots.choose(MTVQA(), train, [mine], 3, 0).of(mine)
+    # Where the image is not there its name tells.
+    mine = pictured("other", "what?", b"", image_name=train[2].about)
+    assert train[2] not in Shots.choose(MTVQA(), train, [mine], 3, 0).of(mine)
+
+
+def test_images_are_read_once_and_not_all_of_them():
+    read = []
+
+    def image(k):
+        return Image(f"{k}", lambda: read.append(k) or bytes([k]))
+
+    train = [Question(f"q{k}", image(k), f"{k}?", ("gold",), "DE") for k in range(50)]
+    shots = Shots.choose(MTVQA(), train, train, 2, 0)
+    assert len(read) == 4
+    for _ in range(2):
+        for q in train:
+            shots.of(q)
+    assert sorted(read) == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "right"),
+    [("(-5)", 0), ("[-5]", 0), ('"-5"', 0), ("x=-5", 0), ("$-5", 0), ("(5)", 1), ("3-5", 1), ("10%-5%", 1), ("- 5", 1)],
+)
+def test_a_sign_belongs_to_its_number(prediction, right):
+    values = load_benchmark("indotabvqa").score(prediction, question("5", language="en")).values
+    assert (values["in_match"], values["in_match_tokens"]) == (1, right)

@@ -188,6 +188,8 @@ def test_vlmevalkits_table(tmp_path):
         ("[{'question': 'q', 'answer': None}]", "no answer"),
         ("[{'question': 'q', 'answer': []}]", "no answer"),
         ("(" * 300, "no Python literal"),
+        ("{'question': ['q', 'r'], 'answer': ['a']}", "a list of 2 questions and no list of 1 answers"),
+        ("{'question': ['q', 'r'], 'answer': 'a'}", "a list of 2 questions and no list of answers"),
     ],
 )
 def test_what_cannot_be_used_is_told_of(pairs, reason, tmp_path):
@@ -199,6 +201,74 @@ def test_what_cannot_be_used_is_told_of(pairs, reason, tmp_path):
     (skipped,) = found.skipped
     assert reason in str(skipped)
     assert "row 2" in skipped.where
+
+
+@pytest.mark.parametrize("written", [dict, repr], ids=["struct", "text"])
+def test_pairs_as_lists_of_questions_and_answers(written, tmp_path):
+    rows = vqa_copies.mtvqa_rows(each=1)
+    for row in rows:
+        row["qa_pairs"] = written({"question": ["what?", "who?"], "answer": ["a", "b"]})
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
+    found = MTVQA().load(tmp_path, "test")
+    assert [(q.id, q.text, q.golds) for q in found.items[:2]] == [
+        ("AR-0-1", "what?", ("a",)),
+        ("AR-0-2", "who?", ("b",)),
+    ]
+    assert (len(found.items), found.skipped) == (6, ())
+
+
+def test_images_that_are_not_there_are_counted(tmp_path):
+    rows = vqa_copies.mtvqa_rows()
+    (tmp_path / "there.png").write_bytes(vqa_copies.png(70))
+    rows[1]["image"] = {"bytes": None, "path": "gone.png"}
+    rows[2]["image"] = {"bytes": None, "path": "there.png"}
+    rows[4]["image"] = None
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet", row_group_size=2)
+    found = MTVQA().load(tmp_path, "test")
+    shades = [q.image and q.image.pixels()[0, 0, 0] for q in found.items[::2]]
+    assert shades == [0, None, 70, 30, None, 50]
+    assert any(note.startswith("2 records have no image") for note in found.notes)
+    plain = [{**row, "image": row["image"] and row["image"]["bytes"]} for row in rows]
+    pq.write_table(pa.Table.from_pylist(plain), tmp_path / "test.parquet", row_group_size=2, write_statistics=False)
+    found = MTVQA().load(tmp_path, "test")
+    assert [q.image is None for q in found.items[::2]] == [False, True, True, False, True, False]
+
+
+def test_images_in_a_struct_that_has_paths_only(tmp_path):
+    rows = vqa_copies.mtvqa_rows(each=1)
+    (tmp_path / "images").mkdir()
+    for row, name in zip(rows, ("a.png", "images/b.png", f"gone/{'long' * 40}.png"), strict=True):
+        if not name.startswith("gone"):
+            (tmp_path / name).write_bytes(row["image"]["bytes"])
+        row["image"] = {"path": name}
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
+    found = MTVQA().load(tmp_path, "test")
+    assert [q.image and q.image.pixels()[0, 0, 0] for q in found.items[::2]] == [0, 10, None]
+    assert [q.about for q in found.items[::2]] == ["a.png", "images/b.png", rows[2]["image"]["path"]]
+    assert any(note.startswith("1 records have no image") for note in found.notes)
+
+
+def test_what_questions_are_about_is_the_image(tmp_path):
+    """Ids begin anew with each language, and files of several folders have one name."""
+    for folder in ("one", "two"):
+        rows = [{**row, "id": k % 2} for k, row in enumerate(vqa_copies.mtvqa_rows())]
+        (tmp_path / folder).mkdir()
+        for row in rows:
+            row["qa_pairs"] = repr([{"question": f"{folder}?", "answer": "a"}])
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / folder / "test.parquet")
+    items = MTVQA().load(tmp_path, "test").items
+    assert len({q.about for q in items}) == len(items) == 12
+    assert items[0].about == items[0].image.name == "one/test.parquet, AR-0"
+
+
+def test_a_file_that_is_named_in_two_ways_is_one_image(tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.png").write_bytes(vqa_copies.png(1))
+    rows = vqa_copies.mtvqa_rows(each=1)
+    for row, name in zip(rows, ("a.png", "images/a.png", "./images/a.png"), strict=True):
+        row["image"] = name
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
+    assert {q.about for q in MTVQA().load(tmp_path, "test").items} == {"images/a.png"}
 
 
 def test_ids_given_twice(tmp_path):
@@ -237,7 +307,11 @@ def test_a_renamed_image_column_is_told_of(tmp_path):
     found = MTVQA().load(tmp_path, "test")
     assert all(item.image is None for item in found.items)
     assert "no column for image; sought were image, image_path, there are" in found.notes[0]
-    assert [item.about for item in found.items[:3]] == ["test.parquet, 0", "test.parquet, 0", "test.parquet, 1"]
+    assert [item.about for item in found.items[:3]] == [
+        "test.parquet, AR-0",
+        "test.parquet, AR-0",
+        "test.parquet, DE-1",
+    ]
     (tmp_path / "manifest.toml").write_text('[fields]\nimage = "bild"\n', encoding="utf-8")
     assert MTVQA().load(tmp_path, "test").items[0].image.pixels().shape == (32, 48, 3)
 

@@ -7,7 +7,7 @@ import json
 import random
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from inktraj.errors import DataError
@@ -47,6 +47,7 @@ class Shots:
     by_group: Mapping[str, tuple[Question, ...]]
     within: str
     count: int
+    _seen: dict[Image, Hashable] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def choose(
@@ -54,7 +55,8 @@ class Shots:
     ) -> Shots:
         """Draw examples for the groups of the wanted questions.
 
-        Each is of another image, and one more than `count` is drawn, for questions to the image of an example.
+        Each is of another image, and up to two more than `count` are drawn: an example may be of a question's image,
+        and another may be the question itself.
 
         Raises
         ------
@@ -66,23 +68,58 @@ class Shots:
         for question in train:
             if question.image is not None and any(gold.strip() for gold in question.golds):
                 groups.setdefault(_group(question, within), []).append(question)
-        chosen = {}
+        chosen: dict[str, tuple[Question, ...]] = {}
+        shots = cls(chosen, within, count)
         for group in sorted({_group(question, within) for question in wanted}):
             there = groups.get(group, [])
-            order = random.Random(f"{seed} {group}").sample(range(len(there)), len(there))
-            images: dict[Image | None, int] = {}
-            for place in order:
-                images.setdefault(there[place].image, place)
+            images: dict[Hashable, Question] = {}
+            for place in random.Random(f"{seed} {group}").sample(range(len(there)), len(there)):
+                question = there[place]
+                if question.image is not None:
+                    images.setdefault(shots._content(question.image), question)
+                if len(images) == count + 2:
+                    break
             if len(images) < count + 1:
-                of = f" of the {within} {group!r}" if within else ""
-                raise DataError(f"{count} examples{of} need {count + 1} images in the train split, not {len(images)}")
-            chosen[group] = tuple(there[place] for place in list(images.values())[: count + 1])
-        return cls(chosen, within, count)
+                raise DataError(f"{shots._named(group)} need {count + 1} images in the train split, not {len(images)}")
+            chosen[group] = tuple(images.values())
+        return shots
 
     def of(self, question: Question) -> tuple[Question, ...]:
-        """Return a question's examples; none is of its own image."""
-        drawn = self.by_group[_group(question, self.within)]
-        return tuple(shot for shot in drawn if shot.image != question.image)[: self.count]
+        """Return a question's examples: none is of its own image, by whatever name, and none is the question itself.
+
+        Raises
+        ------
+        DataError
+            Too few are left.
+        """
+        group, image = _group(question, self.within), question.image
+        others = [
+            shot
+            for shot in self.by_group[group]
+            if (shot.id, shot.text) != (question.id, question.text)
+            and (shot.about != question.about if image is None else self._content(shot.image) != self._content(image))
+        ]
+        if len(others) < self.count:
+            raise DataError(
+                f"{self._named(group)} cannot be had for the question {question.id}: the train split has too few that "
+                "are neither of its image nor the question itself"
+            )
+        return tuple(others[: self.count])
+
+    def _named(self, group: str) -> str:
+        return f"{self.count} examples" + (f" of the {self.within} {group!r}" if self.within else "")
+
+    def _content(self, image: Image) -> Hashable:
+        """Return what tells images apart: their files' bytes, since one image may have several names or be read twice.
+
+        An image that cannot be read is told apart by itself; a question to it is not asked.
+        """
+        if image not in self._seen:
+            try:
+                self._seen[image] = hashlib.sha256(image.read()).digest()
+            except DataError:
+                self._seen[image] = image
+        return self._seen[image]
 
 
 def _group(question: Question, within: str) -> str:

@@ -5,9 +5,9 @@ Figures
 * ``in_match``, the paper's: the gold is a substring of the prediction; both in lower case, without ``.`` and ``,``, and
   with one space for white space. So "1" is found in "10", "no" in "north", and "25" in "2.5".
 * ``in_match_tokens``, stricter: the same, and where the gold begins or ends with a letter, digit or combining mark none
-  of these stands beside it; before a number no minus sign does either. It is never right where ``in_match`` is wrong.
-  Since dots and commas are gone, "2.5" still is "25" to both. Arabic writes its article and some prepositions together
-  with the word, so that an answer with them is found by ``in_match`` only.
+  of these stands beside it; before a number no minus sign does either, unless it joins, as in "3-5". It is never right
+  where ``in_match`` is wrong. Since dots and commas are gone, "2.5" still is "25" to both. Arabic writes its article
+  and some prepositions together with the word, so that an answer with them is found by ``in_match`` only.
 * ``sts``: the cosine of the two texts' embeddings, as they are; only where an encoder is given.
 
 A prediction in another language is told of by its script (`other_script`): Indonesian and English are both Latin and
@@ -74,11 +74,16 @@ def _is_token(text: str, start: int, end: int) -> bool:
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
     if (_in_word(before) and _in_word(text[start])) or (_in_word(after) and _in_word(text[end - 1])):
         return False
-    is_negative = before in _MINUS and before != "" and (start < 2 or text[start - 2] == " ")
-    return not (is_negative and text[start].isdecimal())
+    is_sign = before != "" and before in _MINUS and not (start > 1 and _ends(text[start - 2]))
+    return not (is_sign and text[start].isdecimal())
 
 
 _MINUS = "-−–"
+
+
+def _ends(char: str) -> bool:
+    """Say whether something ends with this character, so that a hyphen behind it joins ("3-5", "10%-20%")."""
+    return _in_word(char) or char in "%‰°" + _MINUS or unicodedata.category(char) in ("Pe", "Pf")
 
 
 @lru_cache(maxsize=4096)

@@ -184,7 +184,9 @@ class _Found:
     def read(self, path: Path, split: str) -> None:
         """Add a file's questions."""
         heavy = _binary_columns(path) if path.suffix.lower() == ".parquet" else []
+        file = path.relative_to(self.folder).as_posix()
         shared: _Shared | None = None
+        binary, without = False, frozenset[int]()
         for row, (where, record) in enumerate(read_records(path, without=heavy)):
             if row == 0:
                 self.layout.require(record, ("id", "language"), where)
@@ -192,29 +194,36 @@ class _Found:
                     self.layout.require(record, ("question", "answer"), where)
                 self.renamed += self.layout.absent({**record, **dict.fromkeys(heavy)}, ["image"], path.name)
                 column = next((name for name in self.layout.fields["image"] if name in heavy or name in record), None)
-                shared = _Shared(path.name, Cells(path, column)) if column is not None else None
+                shared = _Shared(file, Cells(path, column)) if column is not None else None
+                if column is not None and column in heavy:
+                    binary, without = True, _rows_without_image(path, column, self.folder)
             id = text_of(self.layout.value(record, "id")) or f"row{row + 1}"
+            written = (text_of(self.layout.value(record, "language")) or "").strip().upper()
+            language = _ALIASES.get(written, written)
+            # Ids begin anew with each language, and files of several folders have one name.
+            about = f"{file}, {language}-{id}"
             image: Image | None = None
-            if shared is not None and heavy:
-                image = Image(f"{path.name}, {id}", partial(_cell_bytes, shared.cells, row, where, self.folder))
+            if shared is not None and binary:
+                source = partial(_cell_bytes, shared.cells, row, where, self.folder)
+                image = Image(about, source) if row not in without else None
             elif shared is not None:
-                image = self._image(record, id, shared, row)
+                value = _image_text(self.layout.value(record, "image"))
+                image = self._image(value, id, shared, row)
+                about = image.name if image is not None else value or about
             self.counts["no image"] += image is None
-            language = (text_of(self.layout.value(record, "language")) or "").strip().upper()
-            named = text_of(self.layout.value(record, "image")) if shared is not None and image is None else None
-            about = image.name if image is not None else named or f"{path.name}, {id}"
-            self._take(record, where, id, image, about, _ALIASES.get(language, language), split)
+            self._take(record, where, id, image, about, language, split)
 
-    def _image(self, record: Mapping[str, Any], id: str, shared: _Shared, row: int) -> Image | None:
+    def _image(self, value: str, id: str, shared: _Shared, row: int) -> Image | None:
         """Return the image that a row names by a path, holds in base64, or shares with another row."""
-        value = (text_of(self.layout.value(record, "image")) or "").strip()
         if not value:
             return None
         if len(value) < _LONGEST_PATH and (file := find_image(self.folder, value)):
-            return Image(value, file)
+            return Image(file.resolve().relative_to(self.folder.resolve()).as_posix(), file)
+        if len(value) < _LONGEST_PATH and "." in value:
+            return None  # the path of a file that is not there: base64 has no dots
         if len(value) > _REFERENCE:
             return shared.add(value, id, row)
-        return shared.image(value) if value.isalnum() else None  # else the path of a file that is not there
+        return shared.image(value) if value.isalnum() else None
 
     def _take(
         self, record: Mapping[str, Any], where: str, id: str, image: Image | None, about: str, language: str, split: str
@@ -261,7 +270,7 @@ class _Found:
             except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
                 raise DataError(f"its pairs are no Python literal ({type(err).__name__})") from err
         if isinstance(pairs, Mapping):
-            pairs = [pairs]
+            pairs = self._of_columns(pairs)
         if not isinstance(pairs, list | tuple) or not all(isinstance(pair, Mapping) for pair in pairs):
             raise DataError("its pairs are no list of {question, answer}")
         for pair in pairs:
@@ -269,6 +278,17 @@ class _Found:
             several = answer if isinstance(answer, list | tuple) else [answer]
             golds = tuple(gold for gold in map(text_of, several) if gold is not None)
             yield (text_of(self.layout.value(pair, "question")) or "").strip(), golds, answer
+
+    def _of_columns(self, pairs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return what is one pair, or lists of questions and answers, which is how Hugging Face lays out a list."""
+        questions, answers = (self.layout.value(pairs, name) for name in ("question", "answer"))
+        if not isinstance(questions, list | tuple):
+            return [pairs]
+        if not isinstance(answers, list | tuple) or len(answers) != len(questions):
+            seen = f"list of {len(answers)} answers" if isinstance(answers, list | tuple) else "list of answers"
+            raise DataError(f"its pairs are a list of {len(questions)} questions and no {seen}")
+        names = self.layout.fields["question"][0], self.layout.fields["answer"][0]
+        return [dict(zip(names, pair, strict=True)) for pair in zip(questions, answers, strict=True)]
 
     def notes(self) -> Iterator[str]:
         """Say what must be known of the data."""
@@ -314,6 +334,13 @@ class _Shared:
         return image_bytes(self.cells(self.rows[index]), f"{self.file}, index {index}")
 
 
+def _image_text(value: Any) -> str:
+    """Return the text of an image's cell, which may be that of ``{"path": …}`` or ``{"bytes": …}``."""
+    if isinstance(value, Mapping):
+        value = value.get("bytes") or value.get("path")
+    return (text_of(value) or "").strip()
+
+
 def _cell_bytes(cells: Cells, row: int, where: str, folder: Path) -> bytes:
     value = cells(row)
     if isinstance(value, Mapping) and not value.get("bytes") and isinstance(value.get("path"), str):
@@ -338,3 +365,43 @@ def _binary_columns(path: Path) -> list[str]:
         return [field.name for field in pq.read_schema(path) if heavy(field.type)]
     except (OSError, pa.ArrowException) as err:
         raise DataError(f"{path}: not a Parquet file that can be read ({err})") from err
+
+
+def _rows_without_image(path: Path, column: str, folder: Path) -> frozenset[int]:
+    """Return the rows of a Parquet file whose image is null, and names no file that is there.
+
+    Row groups that count no null bytes are not read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def is_absent(cell: Any) -> bool:
+        value = cell.as_py()
+        if not isinstance(value, Mapping):
+            return value is None
+        named = value.get("path")
+        return value.get("bytes") is None and not (isinstance(named, str) and find_image(folder, named))
+
+    absent: set[int] = set()
+    try:
+        with pq.ParquetFile(path) as file:
+            first = 0
+            for group in range(file.num_row_groups):
+                about = file.metadata.row_group(group)
+                if _has_nulls(about, column):
+                    batches = file.iter_batches(batch_size=8, row_groups=[group], columns=[column])
+                    cells = (cell for batch in batches for cell in batch.column(0))
+                    absent.update(row for row, cell in enumerate(cells, first) if is_absent(cell))
+                first += about.num_rows
+    except (OSError, pa.ArrowException) as err:
+        raise DataError(f"{path}: the column {column} cannot be read ({err})") from err
+    return frozenset(absent)
+
+
+def _has_nulls(group: Any, column: str) -> bool:
+    """Say whether a row group's images may be null; without statistics they may."""
+    for leaf in map(group.column, range(group.num_columns)):
+        if leaf.path_in_schema in (column, f"{column}.bytes"):
+            counted = leaf.statistics
+            return counted is None or not counted.has_null_count or counted.null_count > 0
+    return True

@@ -129,7 +129,7 @@ def scored(folder, rights, benchmark="mtvqa", **options):
     copy = folder.parent / f"copy-{benchmark}"
     if not copy.exists():
         vqa_copies.COPIES[benchmark](copy)
-    items = load_benchmark(benchmark).load(copy, "test").items
+    items = load_benchmark(benchmark).load(copy, options.get("split", "test")).items
     given = [Prediction(q.id, q.golds[0] if right else "-") for q, right in zip(items, rights, strict=False)]
     outcome = score_predictions(given, benchmark, copy, answered_only=True, **options)
     folder.mkdir()
@@ -149,7 +149,7 @@ def test_differences_are_of_common_questions_and_of_whole_images(tmp_path):
     assert (found.differences[1].low, found.differences[1].high) == (expected.low, expected.high)
     assert found.differences[1].p_value >= expected.p_value  # corrected for two tests
     assert found.differences[0] is None
-    assert any("10 of 12 questions are in both" in note for note in found.notes)
+    assert any("10 questions are in both, of the first's 12 and its 10" in note for note in found.notes)
     text = found.to_markdown()
     assert "+20.00" in text
     assert "| ok | 12 | 10 | 12 |" in text
@@ -187,6 +187,64 @@ def test_runs_that_cannot_be_compared(tmp_path):
     (other / "run.json").write_text("{", "utf-8")
     with pytest.raises(ParseError, match="not what a run wrote"):
         compare_runs([run, other])
+
+
+def test_of_a_first_run_with_fewer_questions_it_is_told(tmp_path):
+    few, all_of_them = scored(tmp_path / "a", [1, 0, 1]), scored(tmp_path / "b", [1] * 12)
+    for runs, told in (((few, all_of_them), "3 and its 12"), ((all_of_them, few), "12 and its 3")):
+        notes = compare_runs(runs).notes
+        assert any(f"3 questions are in both, of the first's {told}" in note for note in notes)
+    again = scored(tmp_path / "c", [0] * 12)
+    assert not any("are in both, of" in note for note in compare_runs([all_of_them, again]).notes)
+
+
+def test_other_splits_are_not_compared(tmp_path):
+    test, train = (scored(tmp_path / split, [1, 0, 1], split=split) for split in ("test", "train"))
+    with pytest.raises(DataError, match=r"it is of the split train and .*test of test"):
+        compare_runs([test, train])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"answer": "101 or so"}, "the gold of test-0-id is '101 or so' there and '100' in"),
+        ({"question": "Berapa?"}, r"its data are others .*SHA-256 of ids, questions and golds: \w{12}… and \w{12}…"),
+    ],
+)
+@pytest.mark.parametrize("as_run", [False, True], ids=["scored", "run"])
+def test_other_data_are_not_compared(as_run, change, told, tmp_path):
+    """The same ids, with another gold or another question."""
+    runs = []
+    for name in ("one", "other"):
+        copy = vqa_copies.indotab(tmp_path / name)
+        if name == "other":
+            path = copy / "test.jsonl"
+            first, *rest = path.read_text("utf-8").splitlines()
+            path.write_text("\n".join([json.dumps({**json.loads(first), **change}), *rest]), "utf-8")
+        items = load_benchmark("indotabvqa").load(copy, "test").items
+        runs.append(tmp_path / f"run-{name}")
+        if as_run:
+            replies = tmp_path / f"{name}.jsonl"
+            lines = [json.dumps({"sample": q.id, "text": q.golds[0], "model": "m"}) for q in items]
+            replies.write_text("\n".join(lines), "utf-8")
+            run_benchmark(f"replay:{replies}", "indotabvqa", copy, runs[-1])
+        else:
+            runs[-1].mkdir()
+            write_outcome(score_predictions([Prediction(items[0].id, "100")], "indotabvqa", copy), runs[-1])
+    with pytest.raises(DataError, match=f"run-other cannot be compared: {told}"):
+        compare_runs(runs)
+
+
+def test_a_run_and_a_scoring_of_one_copy_are_compared(leaves, tmp_path):
+    with provider(answer=by_prompt) as fake:
+        run_benchmark(model_of(fake), "palmleaf-vqa", leaves, tmp_path / "run", Plan(limit=5))
+    told = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+    assert told["data"]["sha256"] == told["settings"]["data"]["sha256"]
+    outcome = score_predictions(tmp_path / "run", "palmleaf-vqa", leaves)
+    (tmp_path / "scored").mkdir()
+    write_outcome(outcome, tmp_path / "scored")
+    found = compare_runs([tmp_path / "run", tmp_path / "scored"])
+    assert (found.differences[1].difference, found.differences[1].count) == (0, 5)
 
 
 def test_compare_by_command(tmp_path):

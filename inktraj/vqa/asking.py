@@ -92,13 +92,8 @@ class Shots:
         DataError
             Too few are left.
         """
-        group, image = _group(question, self.within), question.image
-        others = [
-            shot
-            for shot in self.by_group[group]
-            if (shot.id, shot.text) != (question.id, question.text)
-            and (shot.about != question.about if image is None else self._content(shot.image) != self._content(image))
-        ]
+        group = _group(question, self.within)
+        others = [shot for shot in self.by_group[group] if not self._tells_of(shot, question)]
         if len(others) < self.count:
             raise DataError(
                 f"{self._named(group)} cannot be had for the question {question.id}: the train split has too few that "
@@ -108,6 +103,13 @@ class Shots:
 
     def _named(self, group: str) -> str:
         return f"{self.count} examples" + (f" of the {self.within} {group!r}" if self.within else "")
+
+    def _tells_of(self, shot: Question, question: Question) -> bool:
+        if (shot.id, shot.text) == (question.id, question.text):
+            return True
+        if shot.image is None or question.image is None:
+            return shot.about == question.about
+        return self._content(shot.image) == self._content(question.image)
 
     def _content(self, image: Image) -> Hashable:
         """Return what tells images apart: their files' bytes, since one image may have several names or be read twice.

@@ -26,16 +26,24 @@ COMPARISON = "comparison.md"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One run: its name and folder, what its ``run.json`` holds, and by question its image and the first figure.
+    """One run: its name and folder, its ``run.json``, and by question its split and gold, its image, the first figure.
 
-    Of a question with several answers the figure is their mean.
+    Of a question with several answers the figure is their mean. Questions that could not be asked have neither image
+    nor figure.
     """
 
     name: str
     folder: Path
     run: Mapping[str, Any]
+    asked: Mapping[str, tuple[str, str]]
     images: Mapping[str, str]
     values: Mapping[str, float | None]
+
+    @property
+    def digest(self) -> str:
+        """The digest of all questions and golds of the data; "" where the run does not tell."""
+        told = self.run.get("data") or self.run["settings"].get("data") or {}
+        return str(told.get("sha256", ""))
 
     def summary(self, figure: str) -> Summary:
         """Return a figure, averaged the way it is published."""
@@ -116,8 +124,8 @@ def compare_runs(folders: Sequence[str | Path]) -> Comparison:
     Raises
     ------
     DataError
-        There are fewer than two, one is no finished run, or they are of several benchmarks, parts of the data, or
-        versions of the rules.
+        There are fewer than two, one is no finished run, or they are of several benchmarks, splits, data with other
+        questions or golds, or versions of the rules.
     """
     read = [_entry(folder) for folder in dict.fromkeys(map(Path, folders))]
     names = told_apart([entry.name for entry in read], [entry.folder for entry in read])
@@ -133,16 +141,44 @@ def compare_runs(folders: Sequence[str | Path]) -> Comparison:
                 what = f"signature {key}" if isinstance(key, int) else key
                 told = f"{what} is {there} there and {here} in {first.folder}"
                 raise DataError(f"{entry.folder} cannot be compared: {told}")
+        if told := _other_data(entry, first):
+            raise DataError(f"{entry.folder} cannot be compared: {told}")
     found: list[PairedComparison | None] = [None, *(_difference(entry, first) for entry in entries[1:])]
     corrected = holm([None if each is None else each.p_value for each in found])
     differences = [each and replace(each, p_value=p) for each, p in zip(found, corrected, strict=True)]
     return Comparison(tuple(entries), tuple(differences), tuple(_notes(entries, found)))
 
 
+def _other_data(entry: Entry, first: Entry) -> str:
+    """Say in what the data of two runs differ; "" where they do not.
+
+    Golds that differ are named; what is in neither run's answers shows in the digest of all questions only.
+    """
+    splits, others = ({split for split, _ in each.asked.values()} for each in (entry, first))
+    if splits.isdisjoint(others):
+        return f"it is of the split {_listed(splits)} and {first.folder} of {_listed(others)}"
+    for id, (split, gold) in entry.asked.items():
+        other_split, other_gold = first.asked.get(id, (split, gold))
+        if split != other_split:
+            return f"the question {id} is of the split {split} there and of {other_split} in {first.folder}"
+        if gold != other_gold:
+            return f"the gold of {id} is {gold!r} there and {other_gold!r} in {first.folder}"
+    if entry.digest and first.digest and entry.digest != first.digest:
+        return (
+            f"its data are others than those of {first.folder} (SHA-256 of ids, questions and golds: "
+            f"{entry.digest[:12]}… and {first.digest[:12]}…); run or score both on one copy"
+        )
+    return ""
+
+
+def _listed(splits: set[str]) -> str:
+    return ", ".join(sorted(splits)) or "(none)"
+
+
 def _difference(entry: Entry, first: Entry) -> PairedComparison:
     both = [id for id in first.values if id in entry.values]
     if not both:
-        raise DataError(f"{entry.folder} and {first.folder} have no question in common; are they of other splits?")
+        raise DataError(f"{entry.folder} and {first.folder} have no question in common that both have an answer to")
     sides = [{id: side.values[id] for id in both} for side in (entry, first)]
     return paired_bootstrap(*sides, clusters={id: first.images[id] for id in both})
 
@@ -152,9 +188,11 @@ def _notes(entries: Sequence[Entry], differences: Sequence[PairedComparison | No
         "difference to the first: micro, over the questions that both have an answer to, 95 % paired bootstrap, whole "
         f"images drawn; p corrected by Holm's method, * below {SIGNIFICANT:g}"
     )
+    first = len(entries[0].values)
     for entry, difference in zip(entries, differences, strict=True):
-        if difference is not None and difference.count != len(entries[0].values):
-            yield f"{entry.name}: {difference.count:,} of {len(entries[0].values):,} questions are in both"
+        own = len(entry.values)
+        if difference is not None and not difference.count == first == own:
+            yield f"{entry.name}: {difference.count:,} questions are in both, of the first's {first:,} and its {own:,}"
     of: dict[str, list[str]] = {}
     for entry in entries:
         for warning in entry.run["warnings"]:
@@ -181,11 +219,15 @@ def _entry(folder: Path) -> Entry:
         first = next(iter(run["figures"]), None)
         if first is None:
             raise DataError(f"{folder}: no question of this run could be asked, so there is nothing to compare")
+        asked: dict[str, tuple[str, str]] = {}
         images: dict[str, str] = {}
         values: dict[str, list[float | None]] = {}
+        settings = run["settings"]
+        split = settings.get("split") or settings.get("data", {}).get("split", "")
         for _, row in read_records(folder / SCORES):
+            asked[row["id"]] = row["split"] or split, row["reference"]
             if row["status"] != "error":
                 images[row["id"]] = row["image"]
                 values.setdefault(row["id"], []).append(row[first])
         name = f"{run['system']}, {run['prompt']}" if run["prompt"] else run["system"]
-    return Entry(name, folder, run, images, {id: v[0] if len(v) == 1 else mean(v) for id, v in values.items()})
+    return Entry(name, folder, run, asked, images, {id: v[0] if len(v) == 1 else mean(v) for id, v in values.items()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gc
+import hashlib
 import io
 import json
 from collections import Counter
@@ -35,6 +36,14 @@ PER_CATEGORY = "per_category_metrics.csv"
 """The file of all figures over all answers and by each group, named as PalmLeaf-VQA's authors name theirs."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+def data_digest(questions: Questions) -> str:
+    """Return the SHA-256 of all ids, questions and golds: what two runs must share to be compared."""
+    told = hashlib.sha256()
+    for question in questions.items:
+        told.update(f"{question.id}\0{question.text}\0{question.golds}\n".encode("utf-8", "surrogatepass"))
+    return told.hexdigest()
 
 
 @contextmanager
@@ -219,6 +228,7 @@ class Outcome:
                 "version": self.benchmark.version,
                 "data": self.questions.version,
             },
+            "data": {"questions": len(self.questions.items), "sha256": data_digest(self.questions)},
             "prompt": self.prompt,
             "system": self.system,
             "questions": len(self.results),

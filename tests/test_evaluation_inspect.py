@@ -203,7 +203,7 @@ def test_frames_are_those_of_the_table():
     assert _Elsewhere("anthropic/claude-opus-5-5").limits.long_edge == 2576
 
 
-def test_inspect_finds_the_task_by_its_name():
+def test_inspect_finds_the_task_by_its_name(tmp_path):
     points = importlib.metadata.entry_points(group="inspect_ai")
     if "inktraj" not in {point.name for point in points}:
         pytest.skip("this copy of inktraj is not installed, so it has no entry point")
@@ -211,7 +211,8 @@ def test_inspect_finds_the_task_by_its_name():
         "from inspect_ai._util.registry import registry_lookup as find\n"
         "assert all(find(kind, 'inktraj/trajectory') for kind in ('task', 'scorer'))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    # Elsewhere: in a checkout, Python would take its folder for the package, which inspect does not know as installed.
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, cwd=tmp_path)
 
 
 def test_the_command_does_without():

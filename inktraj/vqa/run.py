@@ -10,7 +10,6 @@ A run folder holds
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from inktraj.vlm.batch import batch_limits
 from inktraj.vqa.asking import Asking, Prompt, Shots, Task
 from inktraj.vqa.benchmark import Benchmark, Question, Questions, Result, Scored, Status
 from inktraj.vqa.registry import load_benchmark
-from inktraj.vqa.results import FORMAT, Outcome, write_outcome
+from inktraj.vqa.results import FORMAT, Outcome, data_digest, write_outcome
 
 Progress = Callable[[Tally, int], None]
 """Is told how far asking is, and of how many."""
@@ -166,9 +165,6 @@ def _prompt(benchmark: Benchmark, name: str) -> str:
 
 def _settings(model: VLM, benchmark: Benchmark, prompt: str, questions: Questions, plan: Plan) -> dict[str, Any]:
     """What decides the answers; how many are asked for does not."""
-    told = hashlib.sha256()
-    for question in questions.items:
-        told.update(f"{question.id}\0{question.text}\0{question.golds}\n".encode("utf-8", "surrogatepass"))
     return {
         "format": FORMAT,
         "model": dict(model.describe()),
@@ -176,7 +172,7 @@ def _settings(model: VLM, benchmark: Benchmark, prompt: str, questions: Question
         "data": {
             "split": plan.split or benchmark.default_split,
             "questions": len(questions.items),
-            "sha256": told.hexdigest(),
+            "sha256": data_digest(questions),
         },
         "shots": plan.shots,
         "max_tokens": plan.max_tokens,

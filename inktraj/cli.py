@@ -15,7 +15,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -76,17 +76,24 @@ def main() -> None:
         app()
     except InktrajError as err:
         if isinstance(err.__cause__, BrokenPipeError):
-            # The reader, such as head, has what it wanted; what is left in the buffer has nowhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(SOME_FAILED)
+            _end(SOME_FAILED)  # the reader, such as head, has what it wanted
         complain(str(err))
-        sys.exit(UNUSABLE)
+        _end(UNUSABLE)
     except OSError as err:
         if err.errno not in _FULL:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer finds no room
         complain(f"cannot write {err.filename or 'all that was to be written'}: {err.strerror}")
-        sys.exit(UNUSABLE)
+        _end(UNUSABLE)
+
+
+def _end(code: int) -> NoReturn:
+    """Exit; what is left for a standard output that takes no more has nowhere to go."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def _version(wanted: bool) -> None:

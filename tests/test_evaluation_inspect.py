@@ -1,10 +1,12 @@
 """The task and scorer for inspect_ai, run with its mock model; nothing is asked of a network."""
 
+import gc
 import importlib.metadata
 import json
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -25,6 +27,15 @@ from inktraj.evaluation.prompts import SYSTEM
 from inktraj.vlm import Picture, Reply
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # inspect_ai's own
+
+
+@pytest.fixture(autouse=True)
+def _streams_are_let_go():
+    """Let go what inspect_ai leaves open now, where its warnings are its own, and not within another module's test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture(scope="module")

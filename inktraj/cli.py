@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 import typer
 
 from inktraj.cli_data import app as data_app
-from inktraj.cli_eval import COMPILES
 from inktraj.cli_eval import app as eval_app
-from inktraj.cli_output import INTERRUPTED, SOME_FAILED, UNUSABLE, complain
+from inktraj.cli_output import COMPILES, INTERRUPTED, SOME_FAILED, UNUSABLE, complain
 from inktraj.cli_scoring import (
     BridgeOption,
     ByOption,

@@ -84,7 +84,7 @@ def asking_bar() -> Iterator[tuple[Any, Callable[[Tally, int], None], OnRetry]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from inktraj.evaluation.tables import printable
+    from inktraj.io.terminal import printable
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[told]}")
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:

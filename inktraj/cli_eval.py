@@ -29,7 +29,7 @@ from inktraj.cli_asking import (
     interruptible,
     model_of,
 )
-from inktraj.cli_output import SOME_FAILED, complain, printing
+from inktraj.cli_output import COMPILES, SOME_FAILED, complain, printing
 from inktraj.cli_scoring import (
     BridgeOption,
     ByOption,
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from inktraj.evaluation import EvaluationRun, Watcher
     from inktraj.evaluation.asking import Tally
     from inktraj.vlm.retry import OnRetry
-
-COMPILES = "the first run compiles, for up to a minute"
 
 app = typer.Typer(
     help="Evaluate vision-language models on trajectory recovery.",

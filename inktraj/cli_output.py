@@ -16,17 +16,15 @@ from inktraj.errors import DataError
 
 SOME_FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+COMPILES = "the first run compiles, for up to a minute"
+"""Said beside a bar that does not move yet."""
 
 
 def complain(text: str) -> None:
     """Write a line on standard error; what would steer a terminal, as a server's message may hold, is shown as such."""
-    shown = "".join("\ufffd" if _steers(char) else char for char in text)
-    typer.echo(f"inktraj: {shown}", err=True)
+    from inktraj.io.terminal import harmless
 
-
-def _steers(char: str) -> bool:
-    return (char < " " and char not in "\n\t") or "\x7f" <= char <= "\x9f" or char in _DIRECTIONS
+    typer.echo(f"inktraj: {harmless(text)}", err=True)
 
 
 @contextmanager

@@ -338,6 +338,20 @@ def test_results_of_other_frames_do_not_stay(demo, tmp_path):
         assert {path.name for kind in ("scores*", "predictions*") for path in tmp_path.glob(kind)} == named
 
 
+def test_earlier_results_stay_where_new_ones_cannot_be_written(demo, tmp_path, monkeypatch):
+    run(Scribble(demo), demo, tmp_path, limit=3)
+    before = {name: (tmp_path / name).read_bytes() for name in ("scores.parquet", "predictions.jsonl")}
+
+    def full(*_):
+        raise DataError("no space")
+
+    monkeypatch.setattr("inktraj.evaluation.run.write_ink", full)
+    monkeypatch.setattr("inktraj.scoring.scores.Scores.to_parquet", full)
+    with pytest.raises(DataError, match="no space"):
+        run(Scribble(demo), demo, tmp_path, limit=3, frames=("native", "norm1000"))
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+
+
 def test_a_split_is_told(tmp_path):
     def parted(pages):
         for number, page in enumerate(pages):

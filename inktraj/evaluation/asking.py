@@ -138,7 +138,7 @@ class _Run(Generic[TaskT]):
         try:
             asked = self.asking(task)
         except DataError as err:
-            self._failed(ids, task, str(err), "")
+            self._failed(ids, task, str(err))
             return
         self.keys[task.frame.name, task.name] = asked.key
         if asked.key in self.journal.keys:
@@ -155,7 +155,7 @@ class _Run(Generic[TaskT]):
         except ProviderError as err:
             with self.lock:
                 self.tally.retries += err.attempts - 1
-            refused: object = ids if err.status in _HOPELESS else ""
+            refused: object = ids if err.status in _HOPELESS else None
             if err.status in _MALFORMED and not self.before:
                 refused = _image(asked.request)
             self._failed(ids, task, str(err), refused, err.status)
@@ -181,13 +181,13 @@ class _Run(Generic[TaskT]):
         self._tell()
 
     def _failed(
-        self, ids: tuple[str, ...], task: AnyTask, error: str, refused: object, status: int | None = None
+        self, ids: tuple[str, ...], task: AnyTask, error: str, refused: object = None, status: int | None = None
     ) -> None:
-        """Note an error; `refused` is "" unless it is for good, and then what it may be peculiar to."""
+        """Note an error; where it is for good, `refused` is what it may be peculiar to."""
         self.journal.add_error(ids, task.frame.name, error, status)
         with self.lock:
             self.tally.errors += 1
-            if refused:
+            if refused is not None:
                 self.refused.add(refused)
             else:
                 self.refused.clear()

@@ -483,8 +483,6 @@ def _write(run: EvaluationRun) -> None:
     from inktraj.evaluation.summary import summary_markdown, tell
 
     rows = []
-    for earlier in (*run.folder.glob("scores*.parquet"), *run.folder.glob("predictions*.jsonl")):
-        earlier.unlink(missing_ok=True)  # of other frames, perhaps, which the record would no longer name
     for row in run.rows:
         name = "scores.parquet" if len(run.rows) == 1 else f"scores-{row.frame}.parquet"
         row.scores.to_parquet(run.folder / name)
@@ -522,6 +520,10 @@ def _write(run: EvaluationRun) -> None:
         "warnings": list(run.warnings),
     }
     write_bytes(run.folder / RUN, json.dumps(record, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+    named = {str(row[kind]) for row in rows for kind in ("scores", "predictions")}
+    for earlier in (*run.folder.glob("scores*.parquet"), *run.folder.glob("predictions*.jsonl")):
+        if earlier.name not in named:
+            earlier.unlink(missing_ok=True)  # of other frames, which the record no longer names
     told = tell(run)
     write_bytes(run.folder / "summary.md", summary_markdown(run, told).encode("utf-8", "backslashreplace"))
     write_report(run, told)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inktraj.io.terminal import harmless, printable
 from inktraj.metrics.statistics import Summary
 
-_SAFE = {"&": "&amp;", "<": "&lt;", "|": "&#124;", "[": "&#91;", "`": "&#96;", "\r": "", "\n": "<br>"}
+_SAFE = {"&": "&amp;", "<": "&lt;", "|": "&#124;", "[": "&#91;", "`": "&#96;", "\n": "<br>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +68,7 @@ class Table:
 
 def escaped(text: str) -> str:
     """Return text that Markdown and HTML show as it is, within a table too."""
-    return "".join(_SAFE.get(char, "\ufffd" if _steers(char) else char) for char in text)
-
-
-def _steers(char: str) -> bool:
-    """Whether a terminal would obey a character; not so those that join letters, which some scripts need."""
-    return char < " " or "\x7f" <= char <= "\x9f"
-
-
-def printable(text: str) -> str:
-    """Return text without characters that would steer a terminal."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return "".join(_SAFE.get(char, char) for char in harmless(text.replace("\r", "")))
 
 
 def short(value: float | None) -> str:

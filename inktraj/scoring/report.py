@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from inktraj.errors import DataError
 from inktraj.io.files import name_of, write_text
+from inktraj.io.terminal import printable
 from inktraj.metrics.statistics import PairedComparison
 from inktraj.scoring.scores import Scores
 from inktraj.scoring.writing import comparison_table, group_table, notes, table
@@ -77,7 +78,7 @@ def _show(scores: Scores, comparison: Comparison | None, file: TextIO) -> None:
     if comparison is not None:
         _print(console, "this − other, on the same words", *comparison_table(comparison), spare=_SPARE_COMPARED)
     for note in notes(scores):
-        console.print(_plain(note), markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(note), markup=False, highlight=False, soft_wrap=True)
 
 
 def _print(
@@ -106,10 +107,5 @@ def _drawn(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> An
     for number, name in enumerate(head):
         drawn.add_column(Text(name), justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(_plain(cell)) for cell in row))
+        drawn.add_row(*(Text(printable(cell)) for cell in row))
     return drawn
-
-
-def _plain(text: str) -> str:
-    """Replace what a terminal would obey instead of showing, such as a writer's name may hold."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
